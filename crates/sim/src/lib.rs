@@ -1,0 +1,4 @@
+//! Runs and events in memory, and everything that is computed from them.
+#![forbid(unsafe_code)]
+
+pub mod stats;
