@@ -1,0 +1,455 @@
+//! Writes the events of one run, from its plan and from the streams that its times are drawn from.
+
+use policysim_policy::{CallId, Kind, Outcome};
+
+use super::inversion::Inversion;
+use super::model::{Population, SourceResolution, Tool, Tools};
+use super::plan::{Fate, Plan};
+use super::quantiles::Quantiles;
+use super::record::Record;
+use super::rng::{Purpose, Stream};
+use crate::run::{EventFlags, Measured, RunEvent, Symbol, Wait, WaitKind};
+
+/// A running call reports at most so often, however long it takes.
+const UPDATES_MAX: u64 = 1000;
+
+/// What is written of a run.
+pub(super) struct Written {
+    pub(super) events: Vec<RunEvent>,
+    pub(super) measured: Measured,
+    /// When the record of the run ends.
+    pub(super) end_ms: u64,
+}
+
+/// Writes one run.
+pub(super) struct Writer<'g> {
+    population: &'g Population,
+    /// Of each tool of the population, its name.
+    tool_names: &'g [Symbol],
+    inversion: Option<&'g Inversion>,
+    number: u64,
+    record: Record,
+    pre_token: Stream,
+    pre_token_waits: u64,
+    failure_times: Stream,
+    streaming: Stream,
+    calls: Stream,
+    call_times: Stream,
+    end: Stream,
+    last_call: u64,
+}
+
+impl<'g> Writer<'g> {
+    /// A writer of run number `number`. Pre-token waits are stratified where there is an `inversion`.
+    pub(super) fn new(
+        population: &'g Population,
+        tool_names: &'g [Symbol],
+        inversion: Option<&'g Inversion>,
+        seed: u64,
+        number: u64,
+    ) -> Self {
+        let stream = |purpose| Stream::new(seed, number, purpose);
+        Self {
+            population,
+            tool_names,
+            inversion,
+            number,
+            record: Record::default(),
+            pre_token: stream(Purpose::PreToken),
+            pre_token_waits: 0,
+            failure_times: stream(Purpose::FailureTimes),
+            streaming: stream(Purpose::Streaming),
+            calls: stream(Purpose::Calls),
+            call_times: stream(Purpose::CallTimes),
+            end: stream(Purpose::End),
+            last_call: 0,
+        }
+    }
+
+    /// The run of that plan.
+    pub(super) fn write(mut self, plan: &Plan) -> Written {
+        self.record.push(activity(0, Kind::RunStart));
+        let last = plan.failures.len() - 1;
+        let mut end_ms = 0;
+        for (turn, &failed) in plan.failures.iter().enumerate() {
+            let fate = (turn == last).then_some(plan.fate);
+            let handed_off_ms = self.record.now_ms();
+            self.record
+                .push(RunEvent::new(handed_off_ms, Kind::TurnStart));
+            let sent_ms = self.failed_calls(handed_off_ms, failed, fate);
+            end_ms = match fate {
+                Some(Fate::Failed) => sent_ms,
+                Some(Fate::HungBeforeOutput) => self.hung(sent_ms),
+                Some(Fate::Aborted) => self.aborted(handed_off_ms, sent_ms),
+                Some(Fate::OpenInModel) => sent_ms + self.cut_wait_ms(),
+                _ => {
+                    let wait = self.wait_for_output(handed_off_ms, sent_ms, failed);
+                    let said_ms = self.answer(handed_off_ms + wait.ms, wait, fate);
+                    self.after_answer(said_ms, fate)
+                }
+            };
+        }
+        let (events, measured) = self.record.finish();
+        Written {
+            events,
+            measured,
+            end_ms,
+        }
+    }
+
+    /// The failed provider calls of a turn with the backoff after each; gives the time of the last
+    /// resend, or the run's end where the last one ended it.
+    ///
+    /// A recorded log shows a failed call and then the next output, so a `retry` wait measured there
+    /// holds the latency of the resent call. Here the resend itself is known and ends the wait.
+    fn failed_calls(&mut self, handed_off_ms: u64, failed: u32, fate: Option<Fate>) -> u64 {
+        let mut t_ms = handed_off_ms;
+        let Some(retry) = self.population.retry() else {
+            return t_ms;
+        };
+        for attempt in 0..failed {
+            t_ms += drawn(
+                law(self.population, WaitKind::ErrorWait),
+                &mut self.failure_times,
+            );
+            let first = (attempt == 0).then_some(Wait {
+                kind: WaitKind::ErrorWait,
+                ms: t_ms - handed_off_ms,
+            });
+            if fate == Some(Fate::Failed) && attempt + 1 == failed {
+                let outcome = Some(Outcome::Failed);
+                self.record.push(RunEvent {
+                    outcome,
+                    wait: first,
+                    ..activity(t_ms, Kind::RunEnd)
+                });
+                return t_ms;
+            }
+            let step = (attempt as usize).min(retry.schedule_ms.len() - 1);
+            let delay_ms = retry.schedule_ms[step];
+            self.record.push(RunEvent {
+                announced_ms: Some(delay_ms),
+                wait: first,
+                ..activity(t_ms, Kind::RetryStart)
+            });
+            t_ms += delay_ms;
+            let wait = Some(Wait {
+                kind: WaitKind::Retry,
+                ms: delay_ms,
+            });
+            self.record.push(RunEvent {
+                wait,
+                ..RunEvent::new(t_ms, Kind::RetryEnd)
+            });
+        }
+        t_ms
+    }
+
+    /// A hang from `t_ms` on: nothing happens until the record ends.
+    fn hung(&mut self, t_ms: u64) -> u64 {
+        let after = self.population.ends().record_after_hang.as_ref();
+        t_ms + drawn(after, &mut self.end)
+    }
+
+    fn aborted(&mut self, handed_off_ms: u64, sent_ms: u64) -> u64 {
+        let t_ms = sent_ms + self.cut_wait_ms();
+        let mut event = activity(t_ms, Kind::RunEnd);
+        event.outcome = Some(Outcome::Aborted);
+        event.wait = Some(Wait {
+            kind: WaitKind::Censored,
+            ms: t_ms - handed_off_ms,
+        });
+        event.flags = event.flags.with(EventFlags::CENSORED);
+        self.record.push(event);
+        self.record.mark_aborted();
+        t_ms
+    }
+
+    /// How long a wait had lasted when it was cut.
+    fn cut_wait_ms(&mut self) -> u64 {
+        drawn(law(self.population, WaitKind::Censored), &mut self.end)
+    }
+
+    /// The wait that the turn's first output ends. Only waits without a failed call are recorded as
+    /// `pre_token`, so only they are stratified.
+    fn wait_for_output(&mut self, handed_off_ms: u64, sent_ms: u64, failed: u32) -> Wait {
+        let law = self.population.pre_token();
+        if failed > 0 {
+            let ms = sent_ms - handed_off_ms + law.value(self.failure_times.unit());
+            return Wait {
+                kind: WaitKind::PreTokenErr,
+                ms,
+            };
+        }
+        let u = self.pre_token.unit();
+        let p = self.inversion.map_or(u, |inversion| {
+            inversion.probability(self.number as usize, self.pre_token_waits, u)
+        });
+        self.pre_token_waits += 1;
+        Wait {
+            kind: WaitKind::PreToken,
+            ms: law.value(p),
+        }
+    }
+
+    /// The answer that begins at `t_ms`; gives the time of its last piece.
+    fn answer(&mut self, t_ms: u64, wait: Wait, fate: Option<Fate>) -> u64 {
+        self.record.count_turn();
+        let population = self.population;
+        let pieces = population.streaming().map(|streaming| &streaming.pieces);
+        let mut pieces = drawn(pieces, &mut self.streaming);
+        let cut = fate == Some(Fate::HungMidStream);
+        if cut {
+            pieces = self.end.below(pieces + 1);
+        }
+        match population.resolution() {
+            SourceResolution::Message => self.blocks(t_ms, wait, pieces),
+            SourceResolution::Stream => self.pieces(t_ms, wait, pieces, cut),
+        }
+    }
+
+    /// One stamp per finished block.
+    fn blocks(&mut self, mut t_ms: u64, wait: Wait, blocks: u64) -> u64 {
+        let block = |t_ms, wait| {
+            let mut event = activity(t_ms, Kind::MessageEnd);
+            event.wait = Some(wait);
+            event.flags = event.flags.with(EventFlags::UPPER_BOUND);
+            event
+        };
+        self.record.push(block(t_ms, wait));
+        for _ in 0..blocks {
+            let ms = self.piece_gap_ms();
+            t_ms += ms;
+            self.record.push(block(
+                t_ms,
+                Wait {
+                    kind: WaitKind::StreamGap,
+                    ms,
+                },
+            ));
+        }
+        t_ms
+    }
+
+    /// A stamp where output begins, one per piece, and one where it is complete.
+    fn pieces(&mut self, mut t_ms: u64, wait: Wait, pieces: u64, cut: bool) -> u64 {
+        let wait = Some(wait);
+        self.record.push(RunEvent {
+            wait,
+            ..activity(t_ms, Kind::MessageStart)
+        });
+        for _ in 0..pieces {
+            t_ms += self.piece_gap_ms();
+            self.record.push(activity(t_ms, Kind::MessageUpdate));
+        }
+        if !cut {
+            t_ms += self.piece_gap_ms();
+            self.record.push(activity(t_ms, Kind::MessageEnd));
+        }
+        t_ms
+    }
+
+    fn piece_gap_ms(&mut self) -> u64 {
+        // Without a law of pieces, nothing is known between an output's beginning and its end.
+        if self.population.streaming().is_none() {
+            return 0;
+        }
+        drawn(
+            law(self.population, self.population.piece_gap()),
+            &mut self.streaming,
+        )
+    }
+
+    /// What follows an answer: the run's end, or calls; gives the time at which it is over, and for
+    /// the last turn the end of the record.
+    fn after_answer(&mut self, t_ms: u64, fate: Option<Fate>) -> u64 {
+        let tools = self.population.tools();
+        match (fate, tools) {
+            (Some(Fate::HungMidStream), _) => self.hung(t_ms),
+            (Some(Fate::HungInTool), Some(tools)) => {
+                self.open_call(t_ms, tools);
+                self.hung(t_ms)
+            }
+            (Some(Fate::OpenInTool), Some(tools)) => {
+                self.open_call(t_ms, tools);
+                t_ms + self.cut_wait_ms()
+            }
+            (Some(fate), _) => {
+                let outcome = Some(match fate {
+                    Fate::Looped => Outcome::Failed,
+                    _ => Outcome::Completed,
+                });
+                self.turn_end(t_ms);
+                self.record.push(RunEvent {
+                    outcome,
+                    ..RunEvent::new(t_ms, Kind::RunEnd)
+                });
+                t_ms
+            }
+            (None, Some(tools)) if self.calls.chance(tools.turn_share_ppm) => {
+                let over_ms = self.finished_calls(t_ms, tools);
+                self.turn_end(over_ms)
+            }
+            (None, _) => self.turn_end(t_ms),
+        }
+    }
+
+    /// The end of a turn that was not cut, its calls included; gives its time. A turn cap that acts
+    /// after the calls of a turn acts here.
+    fn turn_end(&mut self, t_ms: u64) -> u64 {
+        self.record.push(RunEvent::new(t_ms, Kind::TurnEnd));
+        t_ms
+    }
+
+    /// A call that never returns.
+    fn open_call(&mut self, t_ms: u64, tools: &Tools) {
+        let weight = |tool: &Tool| match tool.wait_kind() {
+            WaitKind::Tool => u64::from(tool.weight),
+            _ => 0,
+        };
+        let index = self.calls.pick(tools.list.iter().map(weight));
+        let start = self.call_event(t_ms, Kind::ToolStart, index);
+        self.record.push(RunEvent {
+            flags: EventFlags::ACTIVITY,
+            ..start
+        });
+    }
+
+    /// The calls of one turn; gives the time of the last result.
+    fn finished_calls(&mut self, t_ms: u64, tools: &Tools) -> u64 {
+        let calls = 1 + self
+            .calls
+            .pick(tools.calls_weights.iter().map(|&weight| u64::from(weight)));
+        let parallel = calls > 1 && self.calls.chance(tools.parallel_ppm);
+        let mut events = Vec::new();
+        let mut over_ms = t_ms;
+        for _ in 0..calls {
+            let start_ms = if parallel { t_ms } else { over_ms };
+            over_ms = over_ms.max(self.finished_call(start_ms, tools, &mut events));
+            self.record.count_tool();
+        }
+        // Stable, so that a call's own events keep their order where times are equal.
+        events.sort_by_key(|event: &RunEvent| event.t_ms);
+        for event in events {
+            self.record.push(event);
+        }
+        over_ms
+    }
+
+    /// One call from start to result; gives the time of its result.
+    fn finished_call(&mut self, start_ms: u64, tools: &Tools, events: &mut Vec<RunEvent>) -> u64 {
+        let population = self.population;
+        let index = self
+            .calls
+            .pick(tools.list.iter().map(|tool| u64::from(tool.weight)));
+        let tool = &tools.list[index];
+        let kind = tool.wait_kind();
+        let asks_first = kind == WaitKind::Tool && self.calls.chance(tools.approval_ppm);
+        let mut start = self.call_event(start_ms, Kind::ToolStart, index);
+        start.flags = EventFlags::ACTIVITY;
+        if asks_first || kind == WaitKind::Human {
+            start.flags = start.flags.with(EventFlags::MAY_ASK);
+        }
+        events.push(start);
+        let mut t_ms = start_ms;
+        if asks_first {
+            let ms = drawn(
+                law(self.population, WaitKind::Approval),
+                &mut self.call_times,
+            );
+            events.push(RunEvent {
+                kind: Kind::ApprovalStart,
+                ..plain(start)
+            });
+            t_ms += ms;
+            let wait = Some(Wait {
+                kind: WaitKind::Approval,
+                ms,
+            });
+            events.push(RunEvent {
+                t_ms,
+                kind: Kind::ApprovalEnd,
+                wait,
+                ..plain(start)
+            });
+        }
+        let taken_ms = drawn(population.duration_of(tool), &mut self.call_times);
+        if let Some(every_ms) = tool.update_every_ms {
+            let updates = taken_ms.saturating_sub(1) / every_ms;
+            for update in 1..=updates.min(UPDATES_MAX) {
+                let t_ms = t_ms + update * every_ms;
+                events.push(RunEvent {
+                    t_ms,
+                    kind: Kind::ToolUpdate,
+                    ..plain(start)
+                });
+            }
+        }
+        t_ms += taken_ms;
+        let wait = Some(Wait {
+            kind,
+            ms: t_ms - start_ms,
+        });
+        let mut end = RunEvent {
+            t_ms,
+            kind: Kind::ToolEnd,
+            ..plain(start)
+        };
+        end.flags = EventFlags::ACTIVITY;
+        if kind == WaitKind::Human {
+            // The question is what the call waits for, so the wait stands where the answer comes.
+            events.push(RunEvent {
+                kind: Kind::HumanWaitStart,
+                ..plain(start)
+            });
+            events.push(RunEvent {
+                t_ms,
+                kind: Kind::HumanWaitEnd,
+                wait,
+                ..plain(start)
+            });
+        } else {
+            end.wait = wait;
+            if kind == WaitKind::Tool && population.approvals_in_tools() {
+                end.flags = end.flags.with(EventFlags::AMBIGUOUS_APPROVAL);
+            }
+        }
+        events.push(end);
+        t_ms
+    }
+
+    /// An event of a new call of that tool.
+    fn call_event(&mut self, t_ms: u64, kind: Kind, tool: usize) -> RunEvent {
+        self.last_call += 1;
+        RunEvent {
+            id: CallId::new(self.last_call),
+            name: self.tool_names[tool],
+            ..RunEvent::new(t_ms, kind)
+        }
+    }
+}
+
+/// The event without its marks.
+const fn plain(event: RunEvent) -> RunEvent {
+    RunEvent {
+        flags: EventFlags(0),
+        ..event
+    }
+}
+
+/// An event that counts as activity.
+const fn activity(t_ms: u64, kind: Kind) -> RunEvent {
+    let mut event = RunEvent::new(t_ms, kind);
+    event.flags = EventFlags::ACTIVITY;
+    event
+}
+
+/// The law of the waits of that kind.
+fn law(population: &Population, kind: WaitKind) -> Option<&Quantiles> {
+    population.waits().get(&kind)
+}
+
+/// A draw from a law; 0 where there is none, which a valid model rules out where it matters.
+fn drawn(law: Option<&Quantiles>, stream: &mut Stream) -> u64 {
+    law.map_or(0, |law| law.value(stream.unit()))
+}
