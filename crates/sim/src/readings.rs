@@ -1,0 +1,248 @@
+//! What the idle clock's readings say beside the replay: the watchdog as a failure detector, how kills per gap
+//! add up over a run, and what the limit in force at recording hides (statistics sections 2, 4 and 10).
+
+use std::collections::BTreeMap;
+
+use policysim_policy::{Millis, Policy};
+use rayon::prelude::*;
+
+use crate::run::{Fleet, RecordedEnd, Run, Symbols};
+use crate::silence::{gaps, without_limits};
+use crate::stats::compounding::{Compounding, mean_run_rate};
+use crate::stats::detector::{Qos, qos};
+use crate::stats::kaplan_meier::Gap;
+use crate::stats::traps::{AbortEnvelope, Truncation, abort_envelope, truncation};
+use crate::stats::{Counts, Level};
+use crate::sweep::{Candidate, sized_runs};
+
+/// Recorded kills whose silences lie within this share of each other were one limit's.
+const ONE_LIMIT_PERCENT: u64 = 2;
+
+/// The readings of all runs that are not labelled as hung, under one structure.
+#[derive(Clone, Debug, Default)]
+struct Readings {
+    /// Gaps whose end was observed.
+    ended: Counts,
+    /// Gaps of each run, in the order of the runs.
+    gaps_per_run: Vec<u64>,
+    /// The longest gap of each run that has one.
+    longest: Counts,
+}
+
+/// One window as a failure detector, and its kills per gap beside those per run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Detector {
+    /// Mistake rate, recurrence, query accuracy.
+    pub qos: Qos,
+    /// What independent gaps would do to runs, and what happened; `None` without gaps.
+    pub compounding: Option<Compounding>,
+}
+
+/// The detector of every candidate, in their order; `None` for a window that is off.
+///
+/// Runs are read once per structure (what re-arms, what pauses), not once per candidate.
+pub fn detectors(fleet: &Fleet, candidates: &[Candidate]) -> Vec<Option<Detector>> {
+    let mut structures: Vec<Policy> = Vec::new();
+    let of_candidate: Vec<usize> = candidates
+        .iter()
+        .map(|candidate| {
+            let structure = without_limits(&candidate.policy);
+            let known = structures.iter().position(|known| *known == structure);
+            known.unwrap_or_else(|| {
+                structures.push(structure);
+                structures.len() - 1
+            })
+        })
+        .collect();
+    let readings: Vec<Readings> = structures
+        .iter()
+        .map(|structure| read(fleet, structure))
+        .collect();
+    let mut known: BTreeMap<(usize, u64), Detector> = BTreeMap::new();
+    candidates
+        .iter()
+        .zip(of_candidate)
+        .map(|(candidate, structure)| {
+            let window_ms = candidate.policy.idle.window?.as_u64();
+            let detector = known
+                .entry((structure, window_ms))
+                .or_insert_with(|| detector(&readings[structure], window_ms));
+            Some(*detector)
+        })
+        .collect()
+}
+
+fn detector(readings: &Readings, window_ms: u64) -> Detector {
+    let qos = qos(&readings.ended, window_ms);
+    let runs = readings.gaps_per_run.len() as u64;
+    let compounding = qos.per_gap_rate.and_then(|per_gap| {
+        let compounded = mean_run_rate(per_gap, &readings.gaps_per_run)?;
+        let observed = readings.longest.at_least(window_ms) as f64 / runs as f64;
+        Some(Compounding {
+            per_gap,
+            compounded,
+            observed,
+            ratio: (observed > 0.0).then(|| compounded / observed),
+        })
+    });
+    Detector { qos, compounding }
+}
+
+fn read(fleet: &Fleet, structure: &Policy) -> Readings {
+    let runs: Vec<&Run> = sized_runs(fleet)
+        .filter(|run| run.end != RecordedEnd::Hung)
+        .collect();
+    let of_runs: Vec<Vec<u64>> = runs
+        .par_iter()
+        .map(|run| observed(structure, run, &fleet.symbols).0)
+        .collect();
+    let mut readings = Readings::default();
+    for gaps in of_runs {
+        readings.gaps_per_run.push(gaps.len() as u64);
+        if let Some(&longest) = gaps.iter().max() {
+            readings.longest.add(longest, 1);
+        }
+        for ms in gaps {
+            readings.ended.add(ms, 1);
+        }
+    }
+    readings
+}
+
+/// The gaps of a run whose end was observed, and the silence in which its record ends, ms; gaps of 0 ms are none.
+///
+/// The gap before a recorded kill or abort was ended by that, not by the run.
+fn observed(structure: &Policy, run: &Run, symbols: &Symbols) -> (Vec<u64>, u64) {
+    let cut = matches!(
+        run.end,
+        RecordedEnd::Aborted | RecordedEnd::Hung | RecordedEnd::Killed
+    );
+    let all = gaps(structure, run, symbols);
+    let last = all.len().saturating_sub(1);
+    let mut ended = Vec::with_capacity(all.len());
+    let mut open_ms = 0;
+    for (index, gap) in all.iter().enumerate() {
+        if gap.censored || (cut && index == last && gap.to_ms >= run.end_ms) {
+            open_ms = gap.ms;
+        } else if gap.ms > 0 {
+            ended.push(gap.ms);
+        }
+    }
+    (ended, open_ms)
+}
+
+/// Where the limit in force at recording is known from.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum LimitSource {
+    /// The silences before recorded kills.
+    RecordedKills,
+    /// The user.
+    Given,
+}
+
+impl LimitSource {
+    /// The source's name in output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::RecordedKills => "recorded_kills",
+            Self::Given => "given",
+        }
+    }
+}
+
+/// What the limits in force at recording may hide.
+#[derive(Clone, Debug, Default)]
+pub struct Recorded {
+    /// The idle limit, ms, and how it is known.
+    pub limit: Option<(u64, LimitSource)>,
+    /// Runs that the record says were killed.
+    pub kills: u64,
+    /// Signs that gaps cut by the limit are missing.
+    pub truncation: Option<Truncation>,
+    /// Silence in which each aborted run was aborted, ms.
+    aborted_ms: Vec<u64>,
+    /// All other gaps.
+    gaps: Vec<Gap>,
+}
+
+/// Reads what was in force when `fleet` was recorded, on the idle clock of `policy`; `given` is what the user says.
+///
+/// A limit is found where recorded kills follow silences of one length and no run was silent for longer.
+pub fn recorded(fleet: &Fleet, policy: &Policy, given: Option<Millis>) -> Recorded {
+    let structure = without_limits(policy);
+    let runs: Vec<&Run> = sized_runs(fleet).collect();
+    let of_runs: Vec<(Vec<u64>, u64)> = runs
+        .par_iter()
+        .map(|run| observed(&structure, run, &fleet.symbols))
+        .collect();
+    let (mut ended, mut killed_ms, mut found) =
+        (Counts::default(), Vec::new(), Recorded::default());
+    for (run, (gaps, open_ms)) in runs.iter().zip(of_runs) {
+        for ms in gaps {
+            ended.add(ms, 1);
+            found.gaps.push(Gap { ms, observed: true });
+        }
+        match run.end {
+            RecordedEnd::Killed => killed_ms.push(open_ms),
+            RecordedEnd::Aborted if open_ms > 0 => found.aborted_ms.push(open_ms),
+            _ => {}
+        }
+        if open_ms > 0 && run.end != RecordedEnd::Aborted {
+            found.gaps.push(Gap {
+                ms: open_ms,
+                observed: false,
+            });
+        }
+    }
+    found.kills = killed_ms.len() as u64;
+    let longest_ms = ended.iter().last().map_or(0, |(ms, _)| ms);
+    found.limit = match given {
+        Some(limit) => Some((limit.as_u64(), LimitSource::Given)),
+        None => one_limit(&killed_ms)
+            .filter(|&limit_ms| longest_ms <= limit_ms)
+            .map(|limit_ms| (limit_ms, LimitSource::RecordedKills)),
+    };
+    if let Some((limit_ms, _)) = found.limit {
+        // A kill with nothing before it is one whose gap is not in the record. One after a shorter silence was
+        // another limit's.
+        let near = |&&ms: &&u64| ms == 0 || within(ms, limit_ms) || ms >= limit_ms;
+        let idle_kills: Vec<u64> = killed_ms.iter().filter(near).copied().collect();
+        let censored: Counts = idle_kills
+            .iter()
+            .filter(|&&ms| ms > 0)
+            .map(|&ms| ms.max(limit_ms))
+            .collect();
+        found.truncation = truncation(&ended, &censored, limit_ms, idle_kills.len() as u64);
+    }
+    found
+}
+
+impl Recorded {
+    /// Bounds of the kill rate per gap of a window over what aborted gaps might have become; `None` without any.
+    pub fn abort_envelope(&self, window: Millis) -> Option<(u64, AbortEnvelope)> {
+        let aborts = self.aborted_ms.len() as u64;
+        (aborts > 0).then(|| {
+            let found = abort_envelope(&self.gaps, &self.aborted_ms, window.as_u64(), Level::P95);
+            (aborts, found)
+        })
+    }
+}
+
+fn within(ms: u64, limit_ms: u64) -> bool {
+    u128::from(ms.abs_diff(limit_ms)) * 100 <= u128::from(limit_ms) * u128::from(ONE_LIMIT_PERCENT)
+}
+
+/// The shortest of the silences before kills that lie near their median, where they are the most.
+fn one_limit(killed_ms: &[u64]) -> Option<u64> {
+    let mut silences: Vec<u64> = killed_ms.iter().copied().filter(|&ms| ms > 0).collect();
+    silences.sort_unstable();
+    let median = *silences.get(silences.len() / 2)?;
+    let near: Vec<u64> = silences
+        .iter()
+        .copied()
+        .filter(|&ms| within(ms, median))
+        .collect();
+    (2 * near.len() > silences.len())
+        .then(|| near.first().copied())
+        .flatten()
+}

@@ -1,0 +1,132 @@
+//! One policy over one run: the verdict of the real watchdog core, and what the record says of it.
+
+use policysim_policy::{Cause, Kind, Millis, Output, Policy, Setup, Trace, Verdict, Watchdog};
+
+use crate::judgement::{self, Judgement, KillClass};
+use crate::run::{Run, Symbols};
+
+/// What one policy did to one run.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Replayed {
+    /// The core's verdict; `running` when neither it nor the policy ended the run within the record.
+    pub verdict: Verdict,
+    /// What the record says of that verdict.
+    pub judgement: Judgement,
+    /// Index of the first event that the watchdog did not see; all were seen when it equals their number.
+    pub unseen: usize,
+}
+
+impl Replayed {
+    /// Whether the policy killed the run.
+    pub fn is_kill(&self) -> bool {
+        kill_class(self.verdict.cause).is_some()
+    }
+}
+
+/// How a kill by `cause` is refuted; `None` when it is no kill.
+pub const fn kill_class(cause: Cause) -> Option<KillClass> {
+    match cause {
+        Cause::Ended | Cause::Running | Cause::CleanupForced => None,
+        Cause::IdleTimeout
+        | Cause::FirstTimeout
+        | Cause::CeilingTimeout
+        | Cause::StartupTimeout
+        | Cause::ToolTimeout
+        | Cause::CompactionTimeout
+        | Cause::BackoffTimeout => Some(KillClass::Silence),
+        Cause::TotalTimeout | Cause::TurnLimit | Cause::CallerDeadline => Some(KillClass::Length),
+    }
+}
+
+/// A watchdog armed for `run` (its role decides the turn cap), telling as much as `trace`.
+pub fn arm(policy: &Policy, run: &Run, trace: Trace) -> Watchdog {
+    let setup = Setup {
+        role: &run.role,
+        trace,
+        ..Setup::default()
+    };
+    Watchdog::with(policy, Millis::ZERO, &setup)
+}
+
+/// Feeds `run` to `dog` up to the end of its record, or to the firing.
+///
+/// Returns the index of the first event that was not fed. `after` sees the watchdog after every step,
+/// with the index of the event just fed (the number of events at the record's end).
+pub fn drive(
+    dog: &mut Watchdog,
+    run: &Run,
+    symbols: &Symbols,
+    mut after: impl FnMut(&mut Watchdog, usize),
+) -> usize {
+    for (index, event) in run.events.iter().enumerate() {
+        let at = Millis::new(event.t_ms);
+        // A timer due at this instant goes first, so a firing leaves the event unseen.
+        dog.handle_timeout(at);
+        if has_fired(dog) {
+            after(dog, index);
+            return index;
+        }
+        dog.handle_event(at, &event.as_event(symbols));
+        after(dog, index);
+        if has_fired(dog) {
+            return index + 1;
+        }
+    }
+    dog.finish(Millis::new(run.end_ms));
+    after(dog, run.events.len());
+    run.events.len()
+}
+
+fn has_fired(dog: &Watchdog) -> bool {
+    dog.verdict()
+        .is_some_and(|verdict| verdict.cause.is_firing())
+}
+
+/// Replays `run` under `policy`.
+pub fn replay(policy: &Policy, run: &Run, symbols: &Symbols) -> Replayed {
+    let mut dog = arm(policy, run, Trace::Verdict);
+    let unseen = drive(&mut dog, run, symbols, |_, _| {});
+    conclude(&dog, run, unseen)
+}
+
+/// Replays `run` with the core's full transcript; `output` gets each fact with the index of the event
+/// that caused it (the number of events for the record's end).
+pub fn transcript(
+    policy: &Policy,
+    run: &Run,
+    symbols: &Symbols,
+    mut output: impl FnMut(usize, Output),
+) -> Replayed {
+    let mut dog = arm(policy, run, Trace::Full);
+    let unseen = drive(&mut dog, run, symbols, |dog, index| {
+        while let Some(out) = dog.poll_output() {
+            output(index, out);
+        }
+    });
+    conclude(&dog, run, unseen)
+}
+
+fn conclude(dog: &Watchdog, run: &Run, unseen: usize) -> Replayed {
+    let verdict = dog
+        .verdict()
+        .cloned()
+        .expect("a finished or fired watchdog has a verdict");
+    let judgement = match kill_class(verdict.cause) {
+        Some(class) => judgement::judge_kill(run, unseen, class),
+        None => judgement::judge_survival(run),
+    };
+    Replayed {
+        verdict,
+        judgement,
+        unseen,
+    }
+}
+
+/// The instant from which a hung run showed no more life, ms since its start.
+pub fn hang_onset_ms(run: &Run) -> u64 {
+    run.events
+        .iter()
+        .rev()
+        .find(|event| judgement::shows_life(event) || event.kind == Kind::RetryStart)
+        .map_or(0, |event| event.t_ms)
+}

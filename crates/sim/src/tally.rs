@@ -1,0 +1,168 @@
+//! What candidates do to runs, as counts: everything here is an integer, so that parts add up in any order.
+
+use std::collections::BTreeMap;
+
+use policysim_policy::Cause;
+
+use crate::stats::paired::Discordant;
+use crate::stats::verdict::RunCounts;
+
+/// Runs of one group under one candidate, as counts.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Tally {
+    /// Runs that are not labelled as hung: the rate's denominator.
+    pub runs: u64,
+    /// Of those, killed though alive.
+    pub false_kills: u64,
+    /// Of those, killed where the record cannot tell whether rightly.
+    pub unresolved_kills: u64,
+    /// Of those, not killed within a record that ends before the run does.
+    pub unresolved_survivals: u64,
+    /// Of the false and unresolved kills, those that would be none if an event at the deadline came first.
+    pub ties: u64,
+}
+
+impl Tally {
+    /// Runs about which the record cannot tell.
+    pub const fn unresolved(&self) -> u64 {
+        self.unresolved_kills + self.unresolved_survivals
+    }
+
+    /// Kills if every unresolved run is one: the count behind upper limits.
+    pub const fn worst_kills(&self) -> u64 {
+        self.false_kills + self.unresolved()
+    }
+
+    /// The counts as a verdict takes them.
+    pub const fn counts(&self) -> RunCounts {
+        RunCounts {
+            kills: self.false_kills,
+            unresolved: self.unresolved(),
+            runs: self.runs,
+        }
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.runs += other.runs;
+        self.false_kills += other.false_kills;
+        self.unresolved_kills += other.unresolved_kills;
+        self.unresolved_survivals += other.unresolved_survivals;
+        self.ties += other.ties;
+    }
+
+    fn less(&self, part: &Self) -> Self {
+        Self {
+            runs: self.runs - part.runs,
+            false_kills: self.false_kills - part.false_kills,
+            unresolved_kills: self.unresolved_kills - part.unresolved_kills,
+            unresolved_survivals: self.unresolved_survivals - part.unresolved_survivals,
+            ties: self.ties - part.ties,
+        }
+    }
+}
+
+/// What one candidate does to a part of the runs.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Part {
+    /// Runs that are not labelled as hung.
+    pub tally: Tally,
+    /// Runs labelled as hung.
+    pub hung: u64,
+    /// Last activity to settling over all hung runs, ms; a missed one counts to the end of its record.
+    pub slot_lost_ms: u128,
+    /// Active time up to the firing over all false kills, ms.
+    pub work_lost_ms: u128,
+    /// Active time of unresolved runs up to the firing or the end of their record, ms: lost if they were alive.
+    pub doubtful_work_ms: u128,
+    /// Tallies by stratum, in the order of [`Strata::groups`](crate::strata::Strata::groups).
+    pub strata: Vec<Tally>,
+    /// False kills, unresolved runs and ties by calendar day (UTC, days since 1970); days without any are
+    /// left out, and so are the days' runs, which are the same for every candidate.
+    pub days: BTreeMap<i64, Tally>,
+}
+
+impl Part {
+    fn merge(&mut self, other: Self) {
+        self.tally.add(&other.tally);
+        self.hung += other.hung;
+        self.slot_lost_ms += other.slot_lost_ms;
+        self.work_lost_ms += other.work_lost_ms;
+        self.doubtful_work_ms += other.doubtful_work_ms;
+        for (mine, theirs) in self.strata.iter_mut().zip(&other.strata) {
+            mine.add(theirs);
+        }
+        for (day, tally) in other.days {
+            self.days.entry(day).or_default().add(&tally);
+        }
+    }
+
+    /// This part without `other`, which lies inside it. Strata and days are left out.
+    #[must_use]
+    pub fn less(&self, other: &Self) -> Self {
+        Self {
+            tally: self.tally.less(&other.tally),
+            hung: self.hung - other.hung,
+            slot_lost_ms: self.slot_lost_ms - other.slot_lost_ms,
+            work_lost_ms: self.work_lost_ms - other.work_lost_ms,
+            doubtful_work_ms: self.doubtful_work_ms - other.doubtful_work_ms,
+            ..Self::default()
+        }
+    }
+}
+
+/// What one candidate does to all runs.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct CellCounts {
+    /// Over all runs.
+    pub all: Part,
+    /// Over the runs that verdicts are given on: the certifying half, or all runs where they are not split.
+    pub certify: Part,
+    /// Kills of all runs, hung ones included, by cause in the order of [`Cause::ALL`].
+    pub kills: [u64; Cause::ALL.len()],
+    /// Of the runs not labelled as hung, kills that the record confirms (it failed anyway).
+    pub true_kills: u64,
+    /// Of the hung runs, killed before they hung.
+    pub hung_killed_early: u64,
+    /// Of the hung runs, never killed within the record.
+    pub hung_missed: u64,
+    /// Last activity to firing of each hung run that was detected, ms, ascending.
+    pub detection_ms: Vec<u64>,
+    /// Runs killed falsely or in doubt by the base only (first) and by the candidate only (second).
+    pub against_base: Discordant,
+}
+
+impl CellCounts {
+    /// Counts of nothing, for runs in that many strata.
+    pub(crate) fn empty(strata: usize) -> Self {
+        let part = || Part {
+            strata: vec![Tally::default(); strata],
+            ..Part::default()
+        };
+        Self {
+            all: part(),
+            certify: part(),
+            ..Self::default()
+        }
+    }
+
+    /// All kills, hung runs included.
+    pub fn killed(&self) -> u64 {
+        self.kills.iter().sum()
+    }
+
+    pub(crate) fn merge(mut self, other: Self) -> Self {
+        self.all.merge(other.all);
+        self.certify.merge(other.certify);
+        for (mine, theirs) in self.kills.iter_mut().zip(other.kills) {
+            *mine += theirs;
+        }
+        self.true_kills += other.true_kills;
+        self.hung_killed_early += other.hung_killed_early;
+        self.hung_missed += other.hung_missed;
+        self.detection_ms.extend(other.detection_ms);
+        self.against_base.runs += other.against_base.runs;
+        self.against_base.only_first += other.against_base.only_first;
+        self.against_base.only_second += other.against_base.only_second;
+        self
+    }
+}
