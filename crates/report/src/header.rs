@@ -1,0 +1,65 @@
+//! What every result says first: which data it is about, and the data's limits.
+
+use serde::Serialize;
+
+use crate::units::grouped;
+
+/// The data behind a result.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct DataHeader {
+    /// What the user named: a dataset, `local`, `demo`, or the first path.
+    pub name: String,
+    /// Digest of the dataset's content.
+    pub digest: String,
+    /// Runs that figures are about.
+    pub runs: u64,
+    /// Different sources they come from.
+    pub sources: u64,
+    /// Prompts without an answer; not runs.
+    pub unanswered: u64,
+    /// Runs whose log ends inside them.
+    pub open_runs: u64,
+    /// Runs that the record labels as hung.
+    pub hung: u64,
+    /// First day on which a run starts, empty when undated.
+    pub first_day: String,
+    /// Last day.
+    pub last_day: String,
+    /// Lines that could not be read.
+    pub malformed_lines: u64,
+    /// Lines in all.
+    pub lines: u64,
+    /// Sentences that belong beside every figure: what is assumed, what is synthetic.
+    pub caveats: Vec<String>,
+}
+
+impl DataHeader {
+    /// One line, and a line per caveat.
+    pub fn line(&self) -> String {
+        let mut text = format!("{}: {} runs", self.name, grouped(self.runs));
+        if self.sources > 1 {
+            text.push_str(&format!(" of {} sources", grouped(self.sources)));
+        }
+        if !self.first_day.is_empty() {
+            text.push_str(&format!(", {} to {}", self.first_day, self.last_day));
+        }
+        if self.open_runs > 0 {
+            text.push_str(&format!(
+                " · {} end with their log",
+                grouped(self.open_runs)
+            ));
+        }
+        if self.malformed_lines > 0 {
+            text.push_str(&format!(
+                " · {} of {} lines unreadable",
+                grouped(self.malformed_lines),
+                grouped(self.lines)
+            ));
+        }
+        for caveat in &self.caveats {
+            text.push('\n');
+            text.push_str(caveat);
+        }
+        text
+    }
+}
