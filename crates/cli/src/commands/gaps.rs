@@ -1,0 +1,173 @@
+//! `policysim gaps`: how long agents are silent.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, bail};
+use policysim_policy::{Millis, Policy, duration};
+use policysim_report::gaps::{DriftResult, GapsResult};
+use policysim_sim::gaps::{
+    self, GapKey, IdleReadings, Line, Questions, Setting, Silences, WaitSamples, drift, figures,
+};
+use policysim_sim::run::{EventFlags, Fleet, Measured, WaitKind};
+use policysim_sim::stats::bootstrap::Resampling;
+use policysim_sim::strata::StratumKey;
+use policysim_sim::sweep::sized_runs;
+
+use crate::args::{By, DataArgs, GapsArgs, GlobalArgs, OutputFormat, With};
+use crate::data::Loaded;
+use crate::exit::ExitStatus;
+use crate::output;
+use crate::{data, policy_file};
+
+/// Collects the samples and prints them.
+pub(super) fn run(args: &GapsArgs, global: &GlobalArgs) -> Result<ExitStatus> {
+    let policy = policy_file::load_and_tell(&args.policy, global)?;
+    let setting = Setting {
+        window_ms: policy.policy.idle.window.map(Millis::as_u64),
+        recorded_idle_ms: args.recorded_idle.as_deref().map(limit).transpose()?,
+        throttle_ms: policy.policy.idle.throttle.map(Millis::as_u64),
+    };
+    let loaded = data::load(&args.data, global)?;
+    let key = args.by.map(key);
+    let stratum = match key {
+        Some(GapKey::Stratum(key)) => Some(key),
+        Some(GapKey::Tool) | None => None,
+    };
+    let put_back = put_back(&args.with);
+    let by_runs = key != Some(GapKey::Tool) && !loaded.samples_only;
+    let collected = Collected::new(&loaded, &policy.policy, key, put_back);
+    let drift = match &args.against {
+        None => None,
+        Some(path) => {
+            let baseline = DataArgs {
+                data: vec![path.clone()],
+                ..args.data.clone()
+            };
+            let baseline = data::load(&baseline, global)?;
+            let before = Collected::new(&baseline, &policy.policy, None, put_back);
+            let how = Resampling {
+                seed: global.seed,
+                ..Resampling::default()
+            };
+            Some(DriftResult {
+                lines: drift::compare(&before.lines(), &collected.lines(), setting.window_ms, how),
+                baseline: baseline.header,
+                seed: global.seed,
+            })
+        }
+    };
+    let ask = Questions {
+        setting,
+        tail_seed: args.tail.then_some(global.seed),
+    };
+    let result = GapsResult {
+        figures: gaps::figures(&collected.waits, &collected.idle, ask),
+        spreads: if key.is_none() {
+            let policy = by_runs.then_some(&policy.policy);
+            figures::spreads(&loaded.fleet, policy, put_back)
+        } else {
+            Vec::new()
+        },
+        mixed: figures::mixed(&loaded.fleet)
+            .into_iter()
+            .map(StratumKey::name)
+            .collect(),
+        waits: collected.waits,
+        idle: collected.idle,
+        sizes: if by_runs {
+            gaps::run_sizes(&loaded.fleet, Some(stratum.unwrap_or(StratumKey::Role)))
+        } else {
+            BTreeMap::new()
+        },
+        rows: if stratum == Some(StratumKey::Source) {
+            rows(&loaded.fleet)
+        } else {
+            BTreeMap::new()
+        },
+        data: loaded.header,
+        by: key.map_or("", GapKey::name),
+        policy: policy.name,
+        seed: global.seed,
+        verbose: args.verbose,
+        drift,
+    };
+    output::print(&match args.format {
+        OutputFormat::Table => result.to_text(),
+        OutputFormat::Markdown => result.to_markdown(),
+        OutputFormat::Csv => result.to_csv()?,
+        OutputFormat::Json => format!("{}\n", result.to_json()?),
+    })?;
+    Ok(ExitStatus::Success)
+}
+
+/// The waits and idle-clock readings of one dataset.
+struct Collected {
+    waits: BTreeMap<(String, WaitKind), WaitSamples>,
+    idle: BTreeMap<String, IdleReadings>,
+}
+
+impl Collected {
+    fn new(loaded: &Loaded, policy: &Policy, key: Option<GapKey>, put_back: EventFlags) -> Self {
+        let idle = match key {
+            _ if loaded.samples_only => BTreeMap::new(),
+            Some(GapKey::Tool) => BTreeMap::new(),
+            Some(GapKey::Stratum(key)) => gaps::idle_readings(&loaded.fleet, policy, Some(key)),
+            None => gaps::idle_readings(&loaded.fleet, policy, None),
+        };
+        Self {
+            waits: gaps::waits(&loaded.fleet, key, put_back),
+            idle,
+        }
+    }
+
+    fn lines(&self) -> BTreeMap<Line, &Silences> {
+        drift::lines(&self.waits, &self.idle)
+    }
+}
+
+/// The limit that `--recorded-idle` names, ms.
+fn limit(text: &str) -> Result<u64> {
+    match duration::parse(text) {
+        Ok(Millis::ZERO) => {
+            bail!("--recorded-idle {text}: expected a duration above 0, such as 600s")
+        }
+        Ok(limit) => Ok(limit.as_u64()),
+        Err(error) => bail!("--recorded-idle: \"{text}\" {error}"),
+    }
+}
+
+const fn key(by: By) -> GapKey {
+    match by {
+        By::Source => GapKey::Stratum(StratumKey::Source),
+        By::Harness => GapKey::Stratum(StratumKey::Harness),
+        By::Model => GapKey::Stratum(StratumKey::Model),
+        By::Role => GapKey::Stratum(StratumKey::Role),
+        By::Tool => GapKey::Tool,
+    }
+}
+
+fn put_back(with: &[With]) -> EventFlags {
+    with.iter().fold(EventFlags::default(), |flags, with| {
+        flags.with(match with {
+            With::Approvals => EventFlags::AMBIGUOUS_APPROVAL,
+            With::Suspends => EventFlags::SUSPECTED_SUSPEND,
+            With::RateLimits => EventFlags::RATE_LIMITED,
+            With::Undated => EventFlags::SPANS_UNDATED,
+            With::All => gaps::LEFT_OUT
+                .iter()
+                .fold(EventFlags::default(), |all, (flag, _)| all.with(*flag)),
+        })
+    })
+}
+
+/// The rows of `DEFINITIONS.md` section 5, in closing order.
+fn rows(fleet: &Fleet) -> BTreeMap<String, Vec<Measured>> {
+    let mut found: BTreeMap<String, Vec<Measured>> = BTreeMap::new();
+    for run in sized_runs(fleet) {
+        found
+            .entry(run.source.to_string())
+            .or_default()
+            .push(run.measured);
+    }
+    found
+}

@@ -1,0 +1,95 @@
+//! `policysim import`: logs and tables into a dataset.
+
+use anyhow::Result;
+use policysim_report::units::grouped;
+use policysim_telemetry::{Arguments, Dataset, Inputs, SourceStatus, import_to_dataset};
+
+use crate::args::{GlobalArgs, ImportArgs};
+use crate::data;
+use crate::exit::ExitStatus;
+use crate::output;
+use crate::progress::Bar;
+
+/// Imports and prints what became of every line.
+pub(super) fn run(args: &ImportArgs, global: &GlobalArgs) -> Result<ExitStatus> {
+    let cancel = data::on_interrupt()?;
+    let bar = Bar::new(global.quiet, 0, "reading");
+    let inputs = match Arguments::tell(&args.paths)? {
+        Arguments::Logs(inputs) => inputs,
+        Arguments::Dataset(path) => Inputs::Paths(vec![path]),
+    };
+    data::say_local(&inputs, global);
+    let request = data::request(args.format.as_deref(), &args.read, inputs)?;
+    let dataset = import_to_dataset(&request, &args.out, &bar, &cancel);
+    bar.done();
+    let dataset = dataset?;
+    data::say_warnings(dataset.manifest(), usize::MAX, global);
+    output::print(&summary(&dataset))?;
+    Ok(ExitStatus::Success)
+}
+
+/// One line per format, and the sums.
+fn summary(dataset: &Dataset) -> String {
+    let manifest = dataset.manifest();
+    let mut formats: Vec<&str> = manifest
+        .sources
+        .iter()
+        .map(|source| source.format.as_deref().unwrap_or("unrecognised"))
+        .collect();
+    formats.sort_unstable();
+    formats.dedup();
+    let mut text = String::new();
+    for format in formats {
+        let of_format = || {
+            manifest
+                .sources
+                .iter()
+                .filter(move |source| source.format.as_deref().unwrap_or("unrecognised") == format)
+        };
+        let lines = |pick: fn(&policysim_telemetry::Lines) -> u64| {
+            grouped(of_format().map(|source| pick(&source.lines)).sum())
+        };
+        text.push_str(&format!(
+            "{format}: {} sources, {} runs; {} lines = {} imported + {} ignored + {} duplicate + {} unrecognised + {} malformed + {} undated\n",
+            grouped(of_format().count() as u64),
+            grouped(of_format().map(|source| source.count("n_runs")).sum()),
+            lines(policysim_telemetry::Lines::total),
+            lines(|lines| lines.imported),
+            lines(|lines| lines.ignored),
+            lines(|lines| lines.duplicate),
+            lines(|lines| lines.unrecognised),
+            lines(|lines| lines.malformed),
+            lines(|lines| lines.undated),
+        ));
+    }
+    for source in &manifest.sources {
+        if matches!(
+            source.status,
+            SourceStatus::Unrecognised | SourceStatus::Unreadable
+        ) {
+            text.push_str(&format!(
+                "{}: {} lines, {}\n",
+                policysim_report::table::one_line(&source.source),
+                grouped(source.lines.total()),
+                source.found.as_deref().unwrap_or("nothing recognised"),
+            ));
+        }
+    }
+    let totals = &manifest.totals;
+    if totals.n_runs_selected != totals.n_runs {
+        text.push_str(&format!(
+            "{} of {} runs start in the span asked for\n",
+            grouped(totals.n_runs_selected),
+            grouped(totals.n_runs)
+        ));
+    }
+    text.push_str(&format!(
+        "dataset {}: {} runs, {} events, {} samples; {} runs linked to the run that delegated them\n",
+        manifest.digest,
+        grouped(totals.n_runs_selected),
+        grouped(totals.n_events),
+        grouped(totals.n_samples),
+        grouped(totals.n_linked),
+    ));
+    text
+}

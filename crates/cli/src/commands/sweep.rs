@@ -1,0 +1,389 @@
+//! `policysim sweep`: candidates over all runs, and one that can be recommended.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use policysim_policy::document::Value;
+use policysim_policy::{Millis, duration};
+use policysim_report::charts;
+use policysim_report::sweep::SweepResult;
+use policysim_report::table::one_line;
+use policysim_sim::certify::{Evidence, Plan};
+use policysim_sim::choose::{self, Constraints, Context as ChoiceContext};
+use policysim_sim::grid;
+use policysim_sim::hang_cost::{self, hang_cost};
+use policysim_sim::ledger::ledger;
+use policysim_sim::readings;
+use policysim_sim::replay::replay;
+use policysim_sim::run::Fleet;
+use policysim_sim::stats::Prob;
+use policysim_sim::strata::{Strata, StratumKey};
+use policysim_sim::sweep::{Axis, Candidate, Grouping, candidates, sized_runs, sweep};
+use policysim_telemetry::write_columns;
+
+use crate::args::{GlobalArgs, OutputFormat, SweepArgs, SweepBy};
+use crate::exit::ExitStatus;
+use crate::output;
+use crate::progress::Bar;
+use crate::{data, policy_file};
+
+/// Windows that are swept when no axis is given.
+const DEFAULT_IDLE: &str = "60s..600s/60s";
+/// The acceptable share of healthy runs killed when none is given.
+const DEFAULT_MAX_FALSE_KILL: &str = "1%";
+/// The most cells of one sweep.
+const MAX_CELLS: usize = 100_000;
+
+/// What is asked, before any data are read.
+struct Question<'a> {
+    args: &'a SweepArgs,
+    base: policy_file::Loaded,
+    axes: Vec<Axis>,
+    candidates: Vec<Candidate>,
+    /// The order of tests, declared by the grid alone.
+    plan: Plan,
+    max_false_kill: &'a str,
+    constraints: Constraints,
+    task_wait: Millis,
+    recorded_idle: Option<Millis>,
+    costs: hang_cost::Options,
+}
+
+/// Sweeps and prints the cells, or names the runs that one of them kills.
+pub(super) fn run(args: &SweepArgs, global: &GlobalArgs) -> Result<ExitStatus> {
+    let question = question(args, global)?;
+    let loaded = data::load(&args.data, global)?;
+    if loaded.samples_only {
+        bail!(
+            "{} holds samples without their order, and a sweep replays runs: give logs or events, or describe the samples with `policysim gaps`",
+            loaded.header.name
+        );
+    }
+    if loaded.header.runs == 0 {
+        bail!("{} holds no run to sweep over", loaded.header.name);
+    }
+    if let Some(cell) = &args.list_kills {
+        if args.out.is_some() || args.format != OutputFormat::Table {
+            bail!("--list-kills prints a list for reading: it takes neither --format nor --out");
+        }
+        let candidate = cell_named(&question.candidates, cell)?;
+        output::print(&list_kills(&loaded.fleet, candidate, args))?;
+        return Ok(ExitStatus::Success);
+    }
+    if let Some(folder) = &args.out {
+        // Before the work, so that a place that cannot be written costs none of it.
+        fs::create_dir_all(folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
+    }
+    let result = answer(question, loaded, global);
+    if let Some(folder) = &args.out {
+        write_results(&result, folder)?;
+    }
+    output::print(&match args.format {
+        OutputFormat::Table => result.to_text(),
+        OutputFormat::Markdown => result.to_markdown(),
+        OutputFormat::Csv => result.to_csv()?,
+        OutputFormat::Json => format!("{}\n", result.to_json()?),
+    })?;
+    Ok(ExitStatus::Success)
+}
+
+fn question<'a>(args: &'a SweepArgs, global: &GlobalArgs) -> Result<Question<'a>> {
+    let base = policy_file::load_and_tell(&args.base, global)?;
+    let axes = axes(args)?;
+    let cells: usize = axes.iter().map(|axis| axis.values.len()).product();
+    if cells > MAX_CELLS {
+        bail!("the axes make {cells} cells, expected at most {MAX_CELLS}");
+    }
+    let candidates = candidates(&base.policy, &axes)?;
+    let max_false_kill = args
+        .max_false_kill
+        .as_deref()
+        .unwrap_or(DEFAULT_MAX_FALSE_KILL);
+    let task_wait = match &args.task_wait {
+        Some(text) => span("--task-wait", text)?,
+        None => base.policy.task_wait.timeout,
+    };
+    let recorded_idle = match &args.recorded_idle {
+        Some(text) => Some(span("--recorded-idle", text)?),
+        None => None,
+    };
+    Ok(Question {
+        plan: Plan::new(&candidates),
+        constraints: Constraints {
+            max_false_kill: Some(rate("--max-false-kill", max_false_kill)?),
+            settle_within_wait: args.settle_within_wait,
+        },
+        costs: costs(args)?,
+        args,
+        base,
+        axes,
+        candidates,
+        max_false_kill,
+        task_wait,
+        recorded_idle,
+    })
+}
+
+fn answer(question: Question<'_>, loaded: data::Loaded, global: &GlobalArgs) -> SweepResult {
+    let (fleet, candidates) = (&loaded.fleet, &question.candidates);
+    let (base, plan) = (&question.base.policy, &question.plan);
+    let by = question.args.by;
+    let strata = Strata::new(fleet, &strata_keys(by));
+    let max_rate = question.constraints.max_false_kill.map(Prob::to_f64);
+    let evidence = Evidence::new(fleet, candidates.len(), max_rate, global.seed);
+    let grouping = Grouping {
+        base,
+        strata: &strata,
+        halves: &evidence.halves,
+    };
+    let bar = Bar::new(global.quiet, loaded.header.runs, "replaying");
+    let cells = sweep(fleet, candidates, grouping, &|runs| bar.add(runs));
+    bar.done();
+    let recorded = readings::recorded(fleet, base, question.recorded_idle);
+    let context = ChoiceContext {
+        base,
+        active_ms: sized_runs(fleet)
+            .map(|run| u128::from(ledger(run, run.end_ms).active_ms()))
+            .sum(),
+        task_wait: question.task_wait,
+        constraints: question.constraints,
+        plan,
+        evidence: &evidence,
+        recorded_idle_ms: recorded.limit.map(|(ms, _)| ms),
+        kills_missing: recorded.truncation.is_some(),
+    };
+    let figures = choose::figures(candidates, &cells, &context);
+    let choice = choose::choose(candidates, &cells, &figures, &context);
+    let focus = choice.focus();
+    let sequence = &plan.sequences()[plan.sequence_of(focus.unwrap_or(0))];
+    let window = focus.and_then(|index| candidates[index].policy.idle.window);
+    SweepResult {
+        notes: notes(&question),
+        pareto: choose::pareto(&cells, &figures),
+        detectors: readings::detectors(fleet, candidates),
+        cost: hang_cost(
+            candidates,
+            &cells,
+            sequence,
+            focus,
+            &evidence,
+            question.costs,
+        ),
+        aborts: window.and_then(|window| recorded.abort_envelope(window)),
+        data: loaded.header,
+        base: question.base.name,
+        axes: question.axes,
+        task_wait: question.task_wait,
+        candidates: question.candidates,
+        cells,
+        figures,
+        constraints: question.constraints,
+        max_false_kill: question.max_false_kill.to_owned(),
+        plan: question.plan,
+        protection: evidence.protection,
+        seed: global.seed,
+        choice,
+        recorded,
+        strata: strata.groups().to_vec(),
+        by: by.map(stratum_key),
+    }
+}
+
+fn notes(question: &Question<'_>) -> Vec<String> {
+    let mut notes = Vec::new();
+    if question.args.max_false_kill.is_none() {
+        notes.push(format!(
+            "Acceptable false kills: {DEFAULT_MAX_FALSE_KILL} of runs unless --max-false-kill says otherwise."
+        ));
+    }
+    let caps_swept = question.axes.iter().any(|axis| axis.key == "turns.cap");
+    if caps_swept && !question.base.policy.turns.by_role.is_empty() {
+        notes.push(format!(
+            "A swept turn cap holds for every role; the caps by role of {} are set aside.",
+            question.args.base
+        ));
+    }
+    notes
+}
+
+/// The axes in a fixed order: idle, total, turns, rearm, then the others as written.
+fn axes(args: &SweepArgs) -> Result<Vec<Axis>> {
+    let mut axes: Vec<Axis> = Vec::new();
+    let short = [
+        ("--idle", "idle.window", &args.idle),
+        ("--total", "total.budget", &args.total),
+        ("--turns", "turns.cap", &args.turns),
+        ("--rearm", "idle.rearm", &args.rearm),
+    ];
+    for (option, key, text) in short {
+        if let Some(text) = text {
+            push_axis(&mut axes, option, key, text)?;
+        }
+    }
+    for written in &args.axis {
+        let (key, text) = written.split_once('=').with_context(|| {
+            format!("--axis {written}: expected KEY=GRID, for example idle.first=60s,180s")
+        })?;
+        push_axis(&mut axes, "--axis", key.trim(), text)?;
+    }
+    if axes.is_empty() {
+        push_axis(&mut axes, "--idle", "idle.window", DEFAULT_IDLE)?;
+    }
+    Ok(axes)
+}
+
+fn push_axis(axes: &mut Vec<Axis>, option: &str, key: &str, text: &str) -> Result<()> {
+    let values: Vec<Value> = grid::parse(text).with_context(|| format!("{option} {text}"))?;
+    if axes.iter().any(|axis| axis.key == key) {
+        bail!("{option} {text}: {key} is swept already");
+    }
+    axes.push(Axis {
+        key: key.to_owned(),
+        values,
+    });
+    Ok(())
+}
+
+/// What the options say of costs.
+fn costs(args: &SweepArgs) -> Result<hang_cost::Options> {
+    let hang_rate = match &args.hang_rate {
+        Some(text) => Some(rate("--hang-rate", text)?),
+        None => None,
+    };
+    let restart = match &args.restart_cost {
+        Some(text) => match duration::parse(text) {
+            Ok(restart) => restart,
+            Err(error) => bail!("--restart-cost: \"{text}\" {error}"),
+        },
+        None => Millis::ZERO,
+    };
+    Ok(hang_cost::Options { hang_rate, restart })
+}
+
+/// A share written as `0.1%` or `0.001`.
+fn rate(option: &str, text: &str) -> Result<Prob> {
+    let expected = || format!("{option} {text}: expected a share such as 0.1% or 0.001");
+    match text.trim().strip_suffix('%') {
+        Some(percent) => Prob::from_percentile(percent.trim()).with_context(expected),
+        // A bare 1 or 0.5 is rather a percentage whose sign was forgotten.
+        None => match text.trim().parse::<Prob>() {
+            Ok(rate) if rate.to_f64() < 0.1 => Ok(rate),
+            Ok(_) => bail!(
+                "{option} {text}: as a share that is a tenth of all runs or more; write {text}% or 0.1%"
+            ),
+            Err(error) => Err(error).with_context(expected),
+        },
+    }
+}
+
+fn span(option: &str, text: &str) -> Result<Millis> {
+    match duration::parse(text) {
+        Ok(Millis::ZERO) => bail!("{option} {text}: expected a duration above 0, such as 600s"),
+        Ok(span) => Ok(span),
+        Err(error) => bail!("{option}: \"{text}\" {error}"),
+    }
+}
+
+/// The strata that the worst one is looked for in; the one asked for among them.
+fn strata_keys(by: Option<SweepBy>) -> Vec<StratumKey> {
+    let mut keys = vec![StratumKey::Harness, StratumKey::Model, StratumKey::Role];
+    if by == Some(SweepBy::Source) {
+        keys.push(StratumKey::Source);
+    }
+    keys
+}
+
+const fn stratum_key(by: SweepBy) -> StratumKey {
+    match by {
+        SweepBy::Harness => StratumKey::Harness,
+        SweepBy::Model => StratumKey::Model,
+        SweepBy::Role => StratumKey::Role,
+        SweepBy::Source => StratumKey::Source,
+    }
+}
+
+fn cell_named<'c>(candidates: &'c [Candidate], cell: &str) -> Result<&'c Candidate> {
+    let by_number = cell
+        .parse::<usize>()
+        .ok()
+        .and_then(|number| candidates.get(number.checked_sub(1)?));
+    by_number
+        .or_else(|| {
+            candidates
+                .iter()
+                .find(|candidate| candidate.label() == cell)
+        })
+        .with_context(|| {
+            format!(
+                "--list-kills {cell}: expected a cell from 1 to {}, or its settings like {}",
+                candidates.len(),
+                candidates
+                    .first()
+                    .map_or_else(String::new, Candidate::label)
+            )
+        })
+}
+
+/// The runs that a candidate kills, each with the command that replays it.
+fn list_kills(fleet: &Fleet, candidate: &Candidate, args: &SweepArgs) -> String {
+    let mut text = String::new();
+    let mut kills = 0_u64;
+    for run in sized_runs(fleet) {
+        let replayed = replay(&candidate.policy, run, &fleet.symbols);
+        if !replayed.is_kill() {
+            continue;
+        }
+        kills += 1;
+        text.push_str(&format!(
+            "{} at {} ms: {}, {}\n  policysim replay",
+            one_line(&run.name),
+            replayed.verdict.at.as_u64(),
+            replayed.verdict.cause,
+            replayed.judgement.name(),
+        ));
+        for path in &args.data.data {
+            text.push_str(&format!(" {}", shell_word(&path.display().to_string())));
+        }
+        text.push_str(&format!(
+            " --run {} --policy {}",
+            shell_word(&run.name),
+            shell_word(&args.base)
+        ));
+        for (key, value) in &candidate.settings {
+            text.push_str(&format!(
+                " --set {}",
+                shell_word(&format!("{key}={}", grid::plain(value)))
+            ));
+        }
+        text.push('\n');
+    }
+    let label = candidate.label();
+    format!("{kills} kills by {label}\n{text}")
+}
+
+/// A word as a POSIX shell takes it.
+fn shell_word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%#".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", one_line(text).replace('\'', r"'\''"))
+    }
+}
+
+/// Writes the result set into a folder, each file whole or not at all.
+fn write_results(result: &SweepResult, folder: &Path) -> Result<()> {
+    output::write_file(
+        &folder.join("sweep.json"),
+        format!("{}\n", result.to_json()?).as_bytes(),
+    )?;
+    output::write_file(&folder.join("cells.csv"), result.to_csv()?.as_bytes())?;
+    let parquet = write_columns(&result.columns())?;
+    output::write_file(&folder.join("cells.parquet"), &parquet)?;
+    if let Some(svg) = charts::front(result)? {
+        output::write_file(&folder.join("front.svg"), svg.as_bytes())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,99 @@
+//! Where results and messages go: data to stdout, the rest to stderr.
+
+use std::io::{self, ErrorKind, Write};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use policysim_report::table::one_line;
+
+use crate::exit::ExitStatus;
+
+/// Writes a result to stdout. A reader that has gone away (`| head`) is no failure.
+pub(crate) fn print(text: &str) -> Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        other => other.context("cannot write to standard output"),
+    }
+}
+
+/// A line for the person in front of the terminal, unless he asked for silence.
+pub(crate) fn say(quiet: bool, line: &str) {
+    if !quiet {
+        tell(line);
+    }
+}
+
+/// Writes a line to stderr; where nobody can read it, nothing is lost.
+fn tell(line: &str) {
+    let _ = writeln!(io::stderr(), "{}", one_line(line));
+}
+
+/// Tells why a command failed, in one line.
+pub(crate) fn failed(error: &anyhow::Error) -> ExitStatus {
+    if error.chain().any(is_broken_pipe) {
+        return ExitStatus::Success;
+    }
+    tell(&format!("error: {error:#}").replace(['\n', '\r'], " "));
+    ExitStatus::Error
+}
+
+/// Whether a reader has gone away, told by the system itself or through a serializer.
+fn is_broken_pipe(cause: &(dyn std::error::Error + 'static)) -> bool {
+    let kind = cause
+        .downcast_ref::<io::Error>()
+        .map(io::Error::kind)
+        .or_else(|| cause.downcast_ref::<serde_json::Error>()?.io_error_kind());
+    kind == Some(ErrorKind::BrokenPipe)
+}
+
+/// Tells that a command line does not read, in one line; what was asked to be shown goes where it belongs.
+pub(crate) fn unreadable(error: &clap::Error) -> ExitStatus {
+    use clap::error::ErrorKind as Kind;
+    if matches!(
+        error.kind(),
+        Kind::DisplayHelp | Kind::DisplayVersion | Kind::DisplayHelpOnMissingArgumentOrSubcommand
+    ) {
+        // Nobody is left to tell that help cannot be printed.
+        let _ = error.print();
+        return if error.use_stderr() {
+            ExitStatus::Error
+        } else {
+            ExitStatus::Success
+        };
+    }
+    let text = error.render().to_string();
+    let paragraphs: Vec<String> = text
+        .split("\n\n")
+        .filter(|paragraph| !paragraph.starts_with("Usage:"))
+        .map(|paragraph| {
+            let words: Vec<&str> = paragraph.split_whitespace().collect();
+            words.join(" ")
+        })
+        .filter(|paragraph| !paragraph.is_empty())
+        .collect();
+    tell(&paragraphs.join("; "));
+    ExitStatus::Error
+}
+
+/// Writes a file beside its final place and renames it, so that a reader sees the whole of it or nothing.
+pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
+    let folder = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    let write = || -> io::Result<()> {
+        let mut file = builder().tempfile_in(folder.unwrap_or_else(|| Path::new(".")))?;
+        file.write_all(bytes)?;
+        file.persist(path)?;
+        Ok(())
+    };
+    write().with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// A temporary file that ends up with the permissions of any new file.
+fn builder() -> tempfile::Builder<'static, 'static> {
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    builder
+}
