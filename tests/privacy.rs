@@ -1,0 +1,169 @@
+//! Nothing that somebody wrote leaves a log: no prompt, no output, no argument, no path.
+
+use std::io::Read;
+
+use crate::{Place, files, repository};
+
+/// Every free-text field of the fixtures holds this and a number.
+const MARKER: &str = "PRIVATE";
+/// A tool of the fixtures; a search that finds it would find a marker as well.
+const CONTROL: &str = "bash";
+
+/// The bytes of a file with everything packed inside it (the pages of a table) unpacked behind them.
+fn unpacked(bytes: &[u8]) -> Vec<u8> {
+    let mut all = bytes.to_vec();
+    for at in 0..bytes.len() {
+        if bytes[at..].starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+            let mut page = Vec::new();
+            if let Ok(frame) = zstd::Decoder::with_buffer(&bytes[at..]) {
+                let _ = frame.single_frame().take(64 << 20).read_to_end(&mut page);
+            }
+            all.extend(page);
+        }
+    }
+    let table = bytes.starts_with(b"PAR1");
+    assert!(!table || all.len() > bytes.len(), "nothing in it is packed");
+    all
+}
+
+fn holds(bytes: &[u8], text: &str) -> bool {
+    bytes
+        .windows(text.len())
+        .any(|window| window == text.as_bytes())
+}
+
+/// A place with the fixtures in a folder, and a bad line and a stray file full of markers.
+fn place() -> Place {
+    let place = Place::new();
+    for (log, bytes) in files(&repository().join("tests/fixtures/logs")) {
+        assert!(holds(&bytes, MARKER), "{log} has no marker");
+        place.write(&format!("logs/{log}"), bytes);
+    }
+    place.write(
+        "logs/torn.jsonl",
+        [
+            &place.read("logs/codex.jsonl")[..],
+            b"{\"type\": \"PRIVATE-900\", \"PRIVATE-901\n\"PRIVATE-902\"\nPRIVATE-903 {}\n",
+        ]
+        .concat(),
+    );
+    place.write("logs/stray.txt", "PRIVATE-904\n");
+    place
+}
+
+/// Everything that every command prints and writes about the logs, each with what it is called.
+fn everything(place: &Place, options: &str) -> Vec<(String, Vec<u8>)> {
+    let mut all = Vec::new();
+    let logs = place.path("logs");
+    // By their absolute path, which must not appear either.
+    let logs = logs.to_str().unwrap();
+    let mut lines = vec![format!("import {logs} {options} --out dataset")];
+    for data in ["dataset".to_owned(), format!("{logs} {options}")] {
+        for by in ["source", "harness", "model", "role", "tool"] {
+            lines.push(format!("gaps {data} --by {by} --format json"));
+        }
+        lines.push(format!("gaps {data} --by source"));
+        lines.push(format!(
+            "sweep {data} --idle 1s,60s --by source --format json --out set"
+        ));
+        lines.push(format!("sweep {data} --idle 1s,60s --by source"));
+        lines.push(format!("sweep {data} --idle 1s --list-kills 1"));
+    }
+    for line in lines {
+        let done = place.run(&line).exits(0);
+        // The command that list-kills prints names the logs as they were given.
+        let stdout = done.stdout.replace(&format!("policysim replay {logs}"), "");
+        all.push((format!("stdout of {line}"), stdout.into_bytes()));
+        all.push((format!("stderr of {line}"), done.stderr.into_bytes()));
+    }
+    let kills = place.run("sweep dataset --idle 1s --list-kills 1").ok();
+    for command in kills
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("policysim "))
+    {
+        let script = format!("'{}' {command} --format json", crate::POLICYSIM);
+        let done = crate::finish(place.command("sh").args(["-c", &script])).exits(0);
+        all.push((command.to_owned(), done.stdout.into_bytes()));
+    }
+    for folder in ["dataset", "set"] {
+        for (file, bytes) in files(&place.path(folder)) {
+            all.push((format!("{folder}/{file}"), unpacked(&bytes)));
+        }
+    }
+    all
+}
+
+#[test]
+fn no_free_text_and_no_path_leaves_a_log() {
+    let place = place();
+    let root = place.0.path().to_string_lossy().into_owned();
+    let all = everything(&place, "");
+    for (what, bytes) in &all {
+        let shown = String::from_utf8_lossy(bytes);
+        let marked = shown.find(MARKER).map(|at| &shown[at..][..12]);
+        assert_eq!(marked, None, "{what}");
+        assert!(!holds(bytes, &root), "{what} holds an absolute path");
+        assert!(!holds(bytes, "/home/"), "{what} holds a path of the log");
+    }
+    for file in ["dataset/events.parquet", "dataset/runs.parquet"] {
+        let (_, bytes) = all.iter().find(|(what, _)| what == file).unwrap();
+        let known = if file.ends_with("runs.parquet") {
+            "claude.jsonl"
+        } else {
+            CONTROL
+        };
+        assert!(holds(bytes, known), "the search finds nothing in {file}");
+    }
+    let (_, quarantine) = all
+        .iter()
+        .find(|(what, _)| what == "dataset/quarantine.csv")
+        .unwrap();
+    assert!(holds(quarantine, "torn.jsonl"), "bad lines are listed");
+}
+
+#[test]
+fn hashed_sources_are_named_nowhere() {
+    let place = place();
+    for (what, bytes) in everything(&place, "--hash-sources") {
+        for source in [
+            "claude.jsonl",
+            "codex.jsonl",
+            "gemini.json",
+            "torn",
+            "stray",
+        ] {
+            assert!(!holds(&bytes, source), "{what} names {source}");
+        }
+        assert!(!holds(&bytes, MARKER), "{what}");
+    }
+    let manifest = place.json("dataset/manifest.json");
+    assert_eq!(manifest["options"]["hash_sources"], true);
+    let sources = manifest["sources"].as_array().unwrap();
+    assert_eq!(sources.len(), 8, "each source has a name of its own");
+}
+
+#[test]
+fn a_failure_tells_no_content_either() {
+    let place = place();
+    place.write("text.jsonl", "PRIVATE-910\nPRIVATE-911\n");
+    place.write("waits.csv", "kind,duration_ms\nPRIVATE-912,PRIVATE-913\n");
+    place.write(
+        "events.csv",
+        "run,t_ms,kind\nr,PRIVATE-914,run_start\nr,1,PRIVATE-915\n",
+    );
+    place.write("other.json", "{\"PRIVATE-916\": [\"PRIVATE-917\"]}");
+    for line in [
+        "import text.jsonl --out d",
+        "import waits.csv --strict --out d",
+        "import events.csv --strict --out d",
+        "import other.json --out d",
+        "import logs --strict --out d",
+        "import text.jsonl --format claude --strict --out d",
+        "gaps text.jsonl --format json",
+    ] {
+        let done = place.run(line);
+        let said = done.stdout + &done.stderr;
+        let prompt = said.contains("PRIVATE-");
+        assert!(!prompt, "{line}\n{said}");
+    }
+}

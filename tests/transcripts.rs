@@ -1,0 +1,92 @@
+//! Transcripts of whole sessions at the prompt, and the commands that README.md shows.
+
+use std::fs;
+
+use crate::{Place, files, fleet, repository};
+
+#[test]
+fn transcripts() {
+    let place = fleet::place();
+    let cases = trycmd::TestCases::new();
+    cases
+        .register_bin("policysim", std::path::Path::new(crate::POLICYSIM))
+        .env("NO_COLOR", "1");
+    cases.case(repository().join("tests/transcripts/*.trycmd"));
+    cases.run();
+    drop(place);
+}
+
+/// The `policysim` lines of README.md's shell blocks.
+fn readme_lines() -> Vec<String> {
+    let readme = fs::read_to_string(repository().join("README.md")).unwrap();
+    let mut lines = Vec::new();
+    let mut inside = false;
+    for line in readme.lines() {
+        if line.starts_with("```") {
+            inside = line == "```sh";
+        } else if inside && line.starts_with("policysim ") {
+            lines.push(line.to_owned());
+        }
+    }
+    assert!(lines.len() > 8, "{lines:?}");
+    lines
+}
+
+/// A home with logs of two agents, and the files that the README's reader is thought to have.
+fn place() -> Place {
+    let place = fleet::place();
+    let logs = files(&repository().join("tests/fixtures/logs"));
+    for (log, path) in [
+        (
+            "claude.jsonl",
+            "home/.claude/projects/my-project/session.jsonl",
+        ),
+        (
+            "codex.jsonl",
+            "home/.codex/sessions/2026/06/02/rollout-1.jsonl",
+        ),
+    ] {
+        // From days that the README's reader selects.
+        let log = String::from_utf8(logs[log].clone()).unwrap();
+        place.write(path, log.replace("2026-03-02", "2026-06-02"));
+    }
+    for (model, bytes) in files(&repository().join("data/models")) {
+        place.write(&format!("data/models/{model}"), bytes);
+    }
+    for (vectors, bytes) in files(&repository().join("tests/vectors")) {
+        place.write(&format!("path/to/vectors/{vectors}"), bytes);
+    }
+    place.write(
+        "my-policy.toml",
+        "preset = \"pi-desktop-0129\"\nidle = \"360s\"\n",
+    );
+    place.write(
+        "waits.csv",
+        "kind,duration_ms,censored,run,role,model,tool\npre_token,4000,false,r1,fixer,m,\n",
+    );
+    place
+}
+
+#[test]
+fn every_command_that_the_readme_shows_works() {
+    let place = place();
+    let lines = readme_lines();
+    for line in &lines {
+        let script = format!("policysim() {{ '{}' \"$@\"; }}\n{line}", crate::POLICYSIM);
+        let done = crate::finish(place.command("sh").args(["-e", "-c", &script]));
+        assert_eq!(done.code, Some(0), "{line}\n{}", done.stderr);
+        assert!(!done.stdout.is_empty(), "{line}");
+    }
+}
+
+#[test]
+fn the_policy_document_that_the_readme_shows_is_sound() {
+    let readme = fs::read_to_string(repository().join("README.md")).unwrap();
+    let document = readme.split("```toml\n").nth(1).unwrap();
+    let document = document.split("```").next().unwrap();
+    let place = Place::new();
+    place.write("policy.toml", document);
+    place.run("policy check policy.toml").ok();
+    let shown = place.run("policy show policy.toml").ok();
+    assert!(shown.contains("360s") && shown.contains("2h"), "{shown}");
+}
