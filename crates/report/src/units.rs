@@ -103,12 +103,17 @@ const LINE: usize = 108;
 
 /// Prose broken at spaces so that no line is longer than a terminal's; continued lines are indented.
 pub fn wrapped(text: &str) -> String {
+    wrapped_at(text, LINE)
+}
+
+/// Prose broken at spaces so that no line is longer than `width` characters, where words allow.
+pub fn wrapped_at(text: &str, width: usize) -> String {
     let mut lines = Vec::new();
     for line in text.lines() {
         let (mut current, mut length) = (String::new(), 0);
         for word in line.split(' ') {
-            let width = word.chars().count();
-            if length > 0 && length + 1 + width > LINE {
+            let word_length = word.chars().count();
+            if length > 0 && length + 1 + word_length > width {
                 lines.push(std::mem::take(&mut current));
                 current.push_str("  ");
                 length = 2;
@@ -117,7 +122,7 @@ pub fn wrapped(text: &str) -> String {
                 length += 1;
             }
             current.push_str(word);
-            length += width;
+            length += word_length;
         }
         lines.push(current);
     }

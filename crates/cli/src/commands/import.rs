@@ -7,7 +7,7 @@ use policysim_telemetry::{Arguments, Dataset, Inputs, SourceStatus, import_to_da
 use crate::args::{GlobalArgs, ImportArgs};
 use crate::data;
 use crate::exit::ExitStatus;
-use crate::output;
+use crate::output::{self, say};
 use crate::progress::Bar;
 
 /// Imports and prints what became of every line.
@@ -24,6 +24,16 @@ pub(super) fn run(args: &ImportArgs, global: &GlobalArgs) -> Result<ExitStatus> 
     bar.done();
     let dataset = dataset?;
     data::say_warnings(dataset.manifest(), usize::MAX, global);
+    let malformed = dataset.manifest().totals.lines.malformed;
+    if malformed > 0 {
+        say(
+            global.quiet,
+            &format!(
+                "warning: {} lines could not be read: they stand in quarantine.csv",
+                grouped(malformed)
+            ),
+        );
+    }
     output::print(&summary(&dataset))?;
     Ok(ExitStatus::Success)
 }

@@ -5,10 +5,9 @@ use policysim_sim::stats::drift::{Drift, DriftVerdict, Permutation};
 use policysim_sim::stats::{Interval, json, round_to, text};
 use serde_json::{Value, json};
 
-use super::notes;
 use crate::header::DataHeader;
 use crate::table::{Align, Table};
-use crate::units::{duration, grouped};
+use crate::units::{duration, grouped, wrapped_at};
 
 /// Every line of a dataset compared with a baseline.
 #[derive(Clone, Debug)]
@@ -121,7 +120,7 @@ impl DriftResult {
         out.push_str(&print(&table));
         out.push('\n');
         for note in self.notes() {
-            out.push_str(&notes::wrapped(&note, width));
+            out.push_str(&wrapped_at(&note, width));
             out.push('\n');
         }
         out

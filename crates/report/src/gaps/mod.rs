@@ -16,7 +16,7 @@ use policysim_sim::stats::{Interval, QuantileEstimate, Reason, Status};
 
 use crate::header::DataHeader;
 use crate::table::{Align, Table};
-use crate::units::{duration, grouped};
+use crate::units::{duration, grouped, wrapped_at};
 
 pub use drift::DriftResult;
 
@@ -115,7 +115,7 @@ impl GapsResult {
         }
         text.push('\n');
         for note in notes::notes(self) {
-            text.push_str(&notes::wrapped(&note, width));
+            text.push_str(&wrapped_at(&note, width));
             text.push('\n');
         }
         text

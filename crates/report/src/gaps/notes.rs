@@ -535,22 +535,3 @@ pub(super) fn percentile(p: &str) -> String {
     p.parse::<Prob>()
         .map_or_else(|_| p.to_owned(), Prob::percentile_label)
 }
-
-/// Lines no longer than `width` where words allow, the later ones indented.
-pub(super) fn wrapped(note: &str, width: usize) -> String {
-    let mut text = String::new();
-    let mut column = 0;
-    for word in note.split(' ') {
-        let length = word.chars().count();
-        if column > 0 && column + 1 + length > width {
-            text.push_str("\n  ");
-            column = 2;
-        } else if column > 0 {
-            text.push(' ');
-            column += 1;
-        }
-        text.push_str(word);
-        column += length;
-    }
-    text
-}
