@@ -29,7 +29,7 @@ pub(super) fn run(args: &ImportArgs, global: &GlobalArgs) -> Result<ExitStatus> 
         say(
             global.quiet,
             &format!(
-                "warning: {} lines could not be read: they stand in quarantine.csv",
+                "warning: lines that could not be read: {}, listed in quarantine.csv",
                 grouped(malformed)
             ),
         );

@@ -397,6 +397,34 @@ impl LevelQuestion {
     }
 }
 
+/// A fit in units of the mean excess, and the log-likelihood down to which its limits reach.
+struct Profiled {
+    unit: f64,
+    scaled: Excesses,
+    gpd: Gpd,
+    target: f64,
+}
+
+impl Profiled {
+    /// `excesses` must not be empty. The usual drop is taken `deff` times, never less than once.
+    fn new(excesses: &Excesses, fitted: Fit, deff: f64, level: Level) -> Self {
+        let unit = excesses.sum() / excesses.len() as f64;
+        let scaled = excesses.scaled(unit);
+        let gpd = Gpd {
+            scale: fitted.gpd.scale / unit,
+            shape: fitted.gpd.shape,
+        };
+        let drop = deff.max(1.0) * chi2_1_quantile(level.confidence().to_f64()) / 2.0;
+        let target = scaled.log_likelihood(gpd) - drop;
+        Self {
+            unit,
+            scaled,
+            gpd,
+            target,
+        }
+    }
+}
+
 /// Profile-likelihood limits of the `p` quantile, in ms, cut at `deff` times the usual drop.
 ///
 /// A side is `None` where it is not found between the threshold and 100 times the largest gap.
@@ -413,14 +441,12 @@ pub fn level_limits(
         return Interval::none();
     }
     let ln_factor = libm::log(factor);
-    let unit = excesses.sum() / excesses.len() as f64;
-    let scaled = excesses.scaled(unit);
-    let gpd = Gpd {
-        scale: fitted.gpd.scale / unit,
-        shape: fitted.gpd.shape,
-    };
-    let drop = deff.max(1.0) * chi2_1_quantile(level.confidence().to_f64()) / 2.0;
-    let target = scaled.log_likelihood(gpd) - drop;
+    let Profiled {
+        unit,
+        scaled,
+        gpd,
+        target,
+    } = Profiled::new(excesses, fitted, deff, level);
     let profile = |ln_excess: f64| {
         let excess = libm::exp(ln_excess);
         let scale = |shape: f64| {
@@ -486,14 +512,12 @@ pub fn shape_limits(excesses: &Excesses, fitted: Fit, deff: f64, level: Level) -
     if excesses.is_empty() {
         return Interval::none();
     }
-    let unit = excesses.sum() / excesses.len() as f64;
-    let scaled = excesses.scaled(unit);
-    let gpd = Gpd {
-        scale: fitted.gpd.scale / unit,
-        shape: fitted.gpd.shape,
-    };
-    let drop = deff.max(1.0) * chi2_1_quantile(level.confidence().to_f64()) / 2.0;
-    let target = scaled.log_likelihood(gpd) - drop;
+    let Profiled {
+        scaled,
+        gpd,
+        target,
+        ..
+    } = Profiled::new(excesses, fitted, deff, level);
     let profile = |shape: f64| {
         let value = |ln_scale: f64| {
             scaled.log_likelihood(Gpd {
