@@ -5,6 +5,7 @@ pub mod certify;
 pub mod choose;
 pub mod columns;
 pub mod gaps;
+pub mod gate;
 pub mod grid;
 pub mod hang_cost;
 pub mod judgement;
