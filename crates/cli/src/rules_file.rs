@@ -163,12 +163,23 @@ fn figure(fields: &mut Fields) -> Result<FigureRule, Wrong> {
             "metric {name} is not told apart by strata"
         )));
     }
+    let every = fields.take("every", Field::flag)?;
+    if every.is_some() && !matches!(scope, Scope::Every(_)) {
+        return Err(missing(
+            "every says what by means: set by as well".to_owned(),
+        ));
+    }
     let cluster = fields.take("cluster", Field::cluster)?;
     let sequence = fields.take("sequence", Field::windows)?;
     if sequence.is_some() && metric != Metric::FalseKillRate {
         return Err(missing(format!(
             "sequence belongs to false_kill_rate, not to {name}"
         )));
+    }
+    if sequence.is_some() && scope != Scope::All {
+        return Err(missing(
+            "sequence is judged over all runs: write strata as a rule of their own".to_owned(),
+        ));
     }
     let (bound, amount, written) = bound(fields, metric)?;
     if sequence.is_some() && bound != Bound::Max {
@@ -181,6 +192,7 @@ fn figure(fields: &mut Fields) -> Result<FigureRule, Wrong> {
         quantile,
         cause,
         scope,
+        every: every.unwrap_or(true),
         cluster: cluster.unwrap_or_default(),
         sequence: sequence.unwrap_or_default(),
         bound,

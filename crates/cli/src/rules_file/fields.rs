@@ -231,6 +231,13 @@ impl Field {
             .ok_or_else(|| self.wrong("a quantile such as \"p99\" or 0.99"))
     }
 
+    pub(super) fn flag(&self) -> Result<bool, String> {
+        match self.value {
+            Value::Bool(flag) => Ok(flag),
+            _ => Err(self.wrong("true or false")),
+        }
+    }
+
     pub(super) fn cause(&self) -> Result<Cause, String> {
         let names: Vec<&str> = Cause::ALL
             .iter()

@@ -56,7 +56,7 @@ const fn key(name: &'static str, on: &'static [Kind], doc: &'static str) -> Rule
 const METRIC: &[Kind] = &[Kind::Metric];
 
 /// Every key of a rule.
-pub(super) const RULE_KEYS: [RuleKey; 26] = [
+pub(super) const RULE_KEYS: [RuleKey; 27] = [
     key("name", &Kind::ALL, "What the rule is called in output."),
     key(
         "confidence",
@@ -75,6 +75,11 @@ pub(super) const RULE_KEYS: [RuleKey; 26] = [
         "by",
         METRIC,
         "Every group of this key must hold for itself as well.",
+    ),
+    key(
+        "every",
+        METRIC,
+        "With by: false lets groups accuse only, and the pool alone pass.",
     ),
     key(
         "stratum",

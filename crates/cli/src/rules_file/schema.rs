@@ -130,6 +130,7 @@ fn value(key: &str) -> Json {
             words.extend(silences());
             json!({ "enum": words })
         }
+        "every" => json!({ "type": "boolean" }),
         "moved" => json!({ "enum": ["fail", "inconclusive"] }),
         _ => text,
     }

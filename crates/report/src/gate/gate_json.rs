@@ -1,6 +1,8 @@
 //! A gate as JSON: what the text says, unrounded, with a stable code per check.
 
-use policysim_sim::gate::{Characteristics, Check, Code, Detail, Figure, GOOD, Part, Unit};
+use policysim_sim::gate::{
+    Characteristics, Check, Code, Detail, Figure, GOOD, Part, Parts, Unit, Verdict,
+};
 use policysim_sim::stats::json;
 use serde_json::{Map, Value as Json, json};
 
@@ -102,6 +104,7 @@ fn detail(detail: &Detail, put: &mut impl FnMut(&str, Json) -> Option<Json>) {
             noun,
             bound,
             amount,
+            parts_are,
             parts,
         } => {
             let changed = if bound.is_ratio() {
@@ -127,10 +130,19 @@ fn detail(detail: &Detail, put: &mut impl FnMut(&str, Json) -> Option<Json>) {
                     format!("upper_{changed}"): change.upper.map(json),
                 }))),
             );
-            put(
-                "parts",
-                parts.iter().map(|part| self::part(part, *unit)).collect(),
-            );
+            let told = parts.iter().map(|part| self::part(part, *unit)).collect();
+            match parts_are {
+                Parts::Strata => put("strata", told),
+                Parts::Windows => {
+                    let held = parts
+                        .iter()
+                        .rev()
+                        .find(|part| part.verdict == Verdict::Pass);
+                    let smallest = held.and_then(|part| part.name.parse::<u64>().ok());
+                    put("smallest_certified_ms", json!(smallest));
+                    put("windows", told)
+                }
+            };
         }
         Detail::Finding { found, known } => {
             put("known", json!(known));
@@ -193,7 +205,12 @@ fn detail(detail: &Detail, put: &mut impl FnMut(&str, Json) -> Option<Json>) {
 }
 
 fn part(part: &Part, unit: Unit) -> Json {
-    json!({ "name": part.name, "verdict": part.verdict.name(), "observed": figure(&part.figure, unit) })
+    json!({
+        "name": part.name,
+        "verdict": part.verdict.name(),
+        "observed": figure(&part.figure, unit),
+        format!("lower_shared_{}", unit.suffix()): part.lower_shared.map(json),
+    })
 }
 
 fn characteristics(found: &Characteristics) -> Json {

@@ -78,17 +78,27 @@ impl GateResult {
             1 => "1 check".to_owned(),
             n => format!("{} checks", grouped(n as u64)),
         };
-        let mut parts = Vec::new();
+        let of_all = |first: bool| {
+            if first {
+                format!(" of {}", checks(all))
+            } else {
+                String::new()
+            }
+        };
+        let mut parts: Vec<String> = Vec::new();
         if broken > 0 {
             parts.push(format!("{broken} of {} broken", checks(all)));
         }
         if open > 0 {
-            parts.push(format!("{open} of {} cannot be decided", checks(all)));
+            parts.push(format!(
+                "{open}{} cannot be decided",
+                of_all(parts.is_empty())
+            ));
         }
         if missing > 0 {
             parts.push(format!(
-                "{missing} of {} had nothing to look at",
-                checks(all)
+                "{missing}{} had nothing to look at",
+                of_all(parts.is_empty())
             ));
         }
         if parts.is_empty() {
@@ -98,6 +108,7 @@ impl GateResult {
                 .iter()
                 .filter(|check| check.verdict != check.counts_as);
             parts.push(match mapped.count() {
+                0 if all == 1 => format!("1 check holds for {}", one_line(&self.policy)),
                 0 => format!("{} hold for {}", checks(all), one_line(&self.policy)),
                 n => format!(
                     "{} hold for {}, {n} of them by inconclusive = \"pass\"",

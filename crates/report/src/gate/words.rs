@@ -1,6 +1,6 @@
 //! What was observed, in a few words per check; every format says the same ones.
 
-use policysim_sim::gate::{Bound, Check, Code, Detail, Figure, Part, Unit, Verdict};
+use policysim_sim::gate::{Bound, Check, Code, Detail, Figure, Part, Parts, Unit, Verdict};
 use policysim_sim::stats::{round_to, text};
 
 use crate::table::one_line;
@@ -38,6 +38,7 @@ pub fn observed(check: &Check) -> String {
             noun,
             bound,
             amount,
+            parts_are,
             parts,
             ..
         } => {
@@ -47,7 +48,7 @@ pub fn observed(check: &Check) -> String {
                 bound: *bound,
                 amount: *amount,
             };
-            figure(check, now, bounded, parts)
+            figure(check, now, bounded, *parts_are, parts)
         }
         Detail::Finding { found, known } => finding(found, *known),
         Detail::Key { value, other, sign } => match check.verdict {
@@ -98,23 +99,39 @@ struct Bounded<'a> {
     amount: f64,
 }
 
-fn figure(check: &Check, now: &Figure, of: Bounded<'_>, parts: &[Part]) -> String {
+fn figure(
+    check: &Check,
+    now: &Figure,
+    of: Bounded<'_>,
+    parts_are: Parts,
+    parts: &[Part],
+) -> String {
+    // a window that is not shown to hold speaks against the policy's only where the sequence stopped above that
+    let speak = parts_are == Parts::Strata || check.code == Some(Code::SequenceStopped);
     let worst = parts
         .iter()
-        .filter(|part| part.verdict != Verdict::Pass)
+        .filter(|part| speak && part.verdict != Verdict::Pass)
         .max_by(|left, right| {
             let key = |part: &Part| part.figure.upper.unwrap_or(1.0);
             left.verdict
                 .cmp(&right.verdict)
                 .then(key(left).total_cmp(&key(right)))
         });
-    let mut words = one(check.verdict, now, of);
+    let words = one(check.verdict, now, of);
     if let Some(worst) = worst.filter(|_| check.verdict != Verdict::Pass) {
         let name = one_line(&worst.name);
-        // a window of a sequence is named by its length in ms
-        let name = name.parse().map_or(name, duration);
+        let name = match parts_are {
+            Parts::Strata => name,
+            Parts::Windows => name.parse().map_or(name, duration),
+        };
         let alone = one(worst.verdict, &worst.figure, of);
-        words = format!("{name}: {alone} (all: {words})");
+        let limit = |limit: Option<f64>| or_dash(of.unit, limit);
+        return format!(
+            "{name}: {alone}; all: {} [{} … {}]",
+            limit(now.point),
+            limit(now.lower),
+            limit(now.upper)
+        );
     }
     words
 }

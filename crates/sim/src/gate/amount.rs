@@ -137,7 +137,7 @@ pub(super) fn amount(rule: &FigureRule, context: Context<'_>) -> Judged {
     };
     let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
     match rule.metric {
-        Metric::SettlesInWait => return exact(settles(context.policy), None),
+        Metric::SettlesInWait => return exact(Some(settles(context.policy)), None),
         Metric::FlaggedShare | Metric::MalformedShare => {
             let Some(telemetry) = &context.figures.telemetry else {
                 return Judged::without(Code::NotInSource);
@@ -178,11 +178,12 @@ pub(super) fn amount(rule: &FigureRule, context: Context<'_>) -> Judged {
     }
 }
 
-/// The share of hangs that settle in the wait they begin in, for a start uniform in the wait.
-fn settles(policy: &Policy) -> Option<f64> {
-    let window = policy.idle.window?;
-    let settled = window.plus(settling_lag(policy));
-    Some(share_settled(settled, policy.task_wait.timeout))
+/// The share of hangs that settle in the wait they begin in, for a start uniform in the wait; none without a window.
+fn settles(policy: &Policy) -> f64 {
+    policy.idle.window.map_or(0.0, |window| {
+        let settled = window.plus(settling_lag(policy));
+        share_settled(settled, policy.task_wait.timeout)
+    })
 }
 
 /// A loss per run: which runs it is over, what is surely lost, and what may be.

@@ -157,6 +157,18 @@ pub struct Part {
     pub figure: Figure,
     /// What it says alone.
     pub verdict: Verdict,
+    /// One-sided lower limit at the error that strata share: one of them accuses only beyond it.
+    pub lower_shared: Option<f64>,
+}
+
+/// What the parts of a figure are.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Parts {
+    /// Groups of runs.
+    #[default]
+    Strata,
+    /// Windows of a sequence, ms, from the largest down to the first that is not shown to hold.
+    Windows,
 }
 
 /// A key on which two policies differ.
@@ -192,7 +204,9 @@ pub enum Detail {
         bound: Bound,
         /// The bound.
         amount: f64,
-        /// Strata or windows.
+        /// What its parts are.
+        parts_are: Parts,
+        /// They.
         parts: Vec<Part>,
     },
     /// A contradiction between limits.

@@ -9,7 +9,7 @@ use crate::stats::drift::DriftVerdict;
 
 use super::amount::Context;
 use super::bound::{absolute, relative};
-use super::check::{Check, Code, Detail, Gate, Verdict};
+use super::check::{Check, Code, Detail, Gate, Parts, Verdict};
 use super::explain::Characteristics;
 use super::figures::Figures;
 use super::metric::Source;
@@ -132,6 +132,11 @@ fn figure(rule: &FigureRule, evidence: Evidence<'_>, level: Level) -> Found {
             noun: rule.metric.noun(),
             bound: rule.bound,
             amount: rule.amount,
+            parts_are: if rule.sequence.is_empty() {
+                Parts::Strata
+            } else {
+                Parts::Windows
+            },
             parts: judged.parts,
         },
         keys: keys(rule),
@@ -185,7 +190,8 @@ fn figure_name(rule: &FigureRule) -> String {
     });
     match &rule.scope {
         Scope::All => {}
-        Scope::Every(key) => name.push_str(&format!(", every {}", key.name())),
+        Scope::Every(key) if rule.every => name.push_str(&format!(", every {}", key.name())),
+        Scope::Every(key) => name.push_str(&format!(", no {} above", key.name())),
         Scope::One(key, group) => name.push_str(&format!(", {} {group}", key.name())),
     }
     if !rule.sequence.is_empty() {

@@ -17,7 +17,7 @@ mod policy_rules;
 mod rate;
 mod rules;
 
-pub use check::{Check, Code, Detail, Difference, Figure, Gate, Part, Verdict};
+pub use check::{Check, Code, Detail, Difference, Figure, Gate, Part, Parts, Verdict};
 pub use evaluate::{Evidence, evaluate};
 pub use explain::{Chances, Characteristics, GOOD, Plan};
 pub use figures::{Figures, Origin, Telemetry, figures_of};

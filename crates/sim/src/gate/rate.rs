@@ -208,10 +208,16 @@ fn under(rule: &FigureRule, outcomes: &Outcomes, ties: TieRule, level: Level) ->
             name: name.clone(),
             figure: bound.figure(*counts, &alone),
             verdict,
+            lower_shared: stratum.lower_shared.map(|limit| limit * bound.scale),
         });
     }
-    let worst = Verdict::over(pooled.parts.iter().map(|part| part.verdict));
-    if pooled.verdict < Some(worst) && !pooled.parts.is_empty() {
+    let worst = pooled
+        .parts
+        .iter()
+        .map(|part| part.verdict)
+        .filter(|verdict| rule.every || *verdict == Verdict::Fail)
+        .max();
+    if let Some(worst) = worst.filter(|worst| pooled.verdict < Some(*worst)) {
         let worst = worst.max(Verdict::Inconclusive);
         pooled.verdict = Some(worst);
         pooled.code = Some(match worst {
@@ -244,6 +250,7 @@ fn sequence(
             name: window.to_string(),
             figure: step.figure,
             verdict,
+            lower_shared: None,
         });
         if verdict != Verdict::Pass {
             stopped = window_ms.is_some_and(|shipped| window > shipped);

@@ -184,6 +184,8 @@ pub struct FigureRule {
     pub cause: Option<Cause>,
     /// Which runs.
     pub scope: Scope,
+    /// With [`Scope::Every`]: every group must be shown to hold. Otherwise groups accuse, and the pool alone passes.
+    pub every: bool,
     /// What is taken as independent.
     pub cluster: Cluster,
     /// Windows declared before the data were read, ms: the policy's is judged as one of a fixed sequence from the

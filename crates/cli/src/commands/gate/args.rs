@@ -15,7 +15,7 @@ Examples:
   policysim gate telemetry --policy policy.toml --rules gate.toml
   policysim gate telemetry --policy policy.toml --rules gate.toml --format github --format junit=gate.xml
   policysim gate telemetry --policy policy.toml --rules gate.toml --baseline before --explain
-  policysim gate init telemetry --policy policy.toml --out rules.toml
+  policysim gate init telemetry --policy policy.toml > rules.toml
 
 Verdicts: pass, fail, inconclusive (the data decide neither way), no_data (nothing to look at).
 Exit codes: 0 every check passes, 1 one fails, 3 none fails and one is inconclusive or has no data,
@@ -62,7 +62,7 @@ pub(super) enum GateCommand {
     #[command(after_help = "\
 Examples:
   policysim gate init telemetry --policy policy.toml
-  policysim gate init telemetry --policy policy.toml --out rules.toml
+  policysim gate init telemetry --policy policy.toml > rules.toml
 
 Rules that the telemetry decides stand as rules, those that it cannot decide yet as comments.")]
     Init(Box<InitArgs>),
