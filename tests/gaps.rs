@@ -72,6 +72,25 @@ fn finding<'v>(of: &'v Value, code: &str) -> Option<&'v str> {
     findings.iter().find(|found| found["code"] == code)?["text"].as_str()
 }
 
+/// Expected values from `numpy.percentile(range(1000, 10001, 1000), [50, 90, 95, 99, 99.9])`.
+#[test]
+fn type_7_stands_beside_type_1_where_asked() {
+    let values: Vec<u64> = (1..=10).map(|value| value * 1000).collect();
+    let (plain, text) = gaps(&of(&values), "");
+    assert!(waits(&plain).get("type7_ms").is_none() && !text.contains("type 7"));
+    let (found, text) = gaps(&of(&values), "--also-type7");
+    let expected = serde_json::json!([5500.0, 9100.0, 9550.0, 9910.0, 9991.0]);
+    assert_eq!(waits(&found)["type7_ms"], expected);
+    assert!(text.contains("type 7 5.5 s 9.1 s"), "{text}");
+    // cut silences: type 7 has no answer
+    let cut = table(values.iter().map(|&ms| (ms, ms == 3000, "", "")));
+    let (found, _) = gaps(&cut, "--also-type7");
+    assert_eq!(
+        waits(&found)["type7_ms"],
+        serde_json::json!([null, null, null, null, null])
+    );
+}
+
 /// Numbers in (0, 1) that look random and are the same everywhere.
 struct Numbers(u64);
 

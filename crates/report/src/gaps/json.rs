@@ -57,7 +57,10 @@ impl GapsResult {
                     figures(Line::Longest),
                 )
             });
-            group.run_sizes = self.sizes.get(*name).map(JsonSizes::new);
+            group.run_sizes = self
+                .sizes
+                .get(*name)
+                .map(|sizes| JsonSizes::new(sizes, self.also_type7));
             group.runs = self
                 .rows
                 .get(*name)
@@ -115,6 +118,9 @@ struct JsonLine {
     cut_n: u64,
     sessions: Option<u64>,
     quantiles: Vec<GapQuantile>,
+    /// Type 7, for people who compare tools; only where asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    type7_ms: Vec<Option<f64>>,
     findings: Vec<JsonFinding>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tails: Vec<JsonTail>,
@@ -134,6 +140,7 @@ impl JsonLine {
             cut_n: figures.cut,
             sessions: figures.sessions,
             quantiles: figures.quantiles.clone(),
+            type7_ms: rounded_each(&figures.type7_ms),
             findings: figures
                 .findings
                 .iter()
@@ -146,6 +153,10 @@ impl JsonLine {
             tails: figures.tails.iter().flat_map(JsonTail::of).collect(),
         }
     }
+}
+
+fn rounded_each(values: &[Option<f64>]) -> Vec<Option<f64>> {
+    values.iter().map(|value| value.map(rounded)).collect()
 }
 
 #[derive(Serialize)]
@@ -390,14 +401,21 @@ struct JsonSample {
     n: u64,
     max: Option<u64>,
     quantiles: Vec<QuantileEstimate>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    type7: Vec<Option<f64>>,
 }
 
 impl JsonSample {
-    fn new(sorted: &[u64]) -> Self {
+    fn new(sorted: &[u64], also_type7: bool) -> Self {
         Self {
             n: sorted.len() as u64,
             max: sorted.last().copied(),
             quantiles: gaps::quantiles(sorted).to_vec(),
+            type7: if also_type7 {
+                rounded_each(&gaps::type7(sorted))
+            } else {
+                Vec::new()
+            },
         }
     }
 }
@@ -411,12 +429,13 @@ struct JsonSizes {
 }
 
 impl JsonSizes {
-    fn new(sizes: &RunSizes) -> Self {
+    fn new(sizes: &RunSizes, also_type7: bool) -> Self {
+        let sample = |sorted: &[u64]| JsonSample::new(sorted, also_type7);
         Self {
-            wall_ms: JsonSample::new(&sizes.wall_ms),
-            active_ms: JsonSample::new(&sizes.active_ms),
-            turns: JsonSample::new(&sizes.turns),
-            tool_calls: JsonSample::new(&sizes.tools),
+            wall_ms: sample(&sizes.wall_ms),
+            active_ms: sample(&sizes.active_ms),
+            turns: sample(&sizes.turns),
+            tool_calls: sample(&sizes.tools),
         }
     }
 }

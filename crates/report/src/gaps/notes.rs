@@ -34,6 +34,12 @@ pub(super) fn notes(result: &GapsResult) -> Vec<String> {
         ));
     }
     notes.extend(mixtures(result));
+    if result.also_type7 {
+        notes.push(
+            "Type 7 (linear interpolation, as in spreadsheets and numpy) is there to compare tools, and knows nothing of cut silences."
+                .to_owned(),
+        );
+    }
     notes.push(intervals(result));
     notes
 }
