@@ -11,6 +11,7 @@ pub mod judgement;
 pub mod ledger;
 pub mod readings;
 pub mod replay;
+pub mod resampled;
 pub mod run;
 pub mod silence;
 pub mod stats;
