@@ -603,6 +603,36 @@ fn suspends_and_throttles_are_said() {
     assert!(text.contains("in (g - 5 s, g]"), "{text}");
     let (found, _) = idle(&place, "");
     assert_eq!(finding(&found, "policy_throttle"), None);
+    // a sweep says it beside its answer
+    let line = "sweep runs.csv --base throttled.toml --idle 60s,300s";
+    let found = json(&place.run(&format!("{line} --format json")).ok());
+    assert!(finding(&found, "host_suspends").is_some(), "{found:#}");
+    assert!(finding(&found, "policy_throttle").is_some(), "{found:#}");
+    let text = one_space(&place.run(line).ok());
+    assert!(text.contains("may hold a host suspend"), "{text}");
+}
+
+/// Twelve readings of 60 s and more on a clock of 10 s: those of exactly 60 s may have been 50.001 s.
+#[test]
+fn a_coarse_clock_leaves_a_window_open_at_both_ends() {
+    let lengths: Vec<u64> = (1..=12).map(|tens| tens * 10_000).collect();
+    let place = Place::new();
+    place.write("waits.csv", of(&lengths));
+    place.write(
+        "minute.toml",
+        "preset = \"pi-desktop-0129\"\n[idle]\nwindow = \"60s\"\n",
+    );
+    let line = "gaps waits.csv --policy minute.toml";
+    let found = json(&place.run(&format!("{line} --format json")).ok());
+    let findings = waits(&found)["findings"].as_array().unwrap();
+    let coarse = findings
+        .iter()
+        .find(|found| found["code"] == "coarse_clock");
+    let reach = &coarse.unwrap()["figures"]["reach_window"];
+    let expected = serde_json::json!({ "window_ms": 60_000, "least_n": 6, "most_n": 7 });
+    assert_eq!(*reach, expected);
+    let text = one_space(&place.run(line).ok());
+    assert!(text.contains("so that 6 to 7 of them reach 60 s"), "{text}");
 }
 
 #[test]

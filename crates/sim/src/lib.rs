@@ -4,6 +4,7 @@
 pub mod certify;
 pub mod choose;
 pub mod columns;
+pub mod focus;
 pub mod gaps;
 pub mod grid;
 pub mod hang_cost;

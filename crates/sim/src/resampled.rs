@@ -18,10 +18,14 @@ use crate::run::{Fleet, RecordedEnd, Run, Symbols};
 use crate::silence::without_limits;
 use crate::stats::bootstrap::{Bootstrap, Resampling, bootstrap};
 use crate::stats::clusters::{ClusteredRate, clustered_rate};
+use crate::stats::detector::MS_PER_HOUR;
+use crate::stats::{Interval, Reason};
 use crate::sweep::{settling_lag, sized_runs};
 
-/// Milliseconds of an hour, the unit of a mistake rate.
-const MS_PER_HOUR: f64 = 3_600_000.0;
+/// Fewer sessions with a false kill (or with a hang) than this leave the spread of a cost to chance: draws repeat the
+/// few that there are, and none at all would read as a cost of exactly zero. The number of kills below which a design
+/// effect is not trusted either (statistics section 3).
+const ENOUGH_SESSIONS: u64 = 5;
 
 /// What one candidate costs the runs of one session.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -74,7 +78,8 @@ impl SessionCosts {
         }
         let hang_ms = match sum.hung {
             0 => self.unseen_hang_ms as f64,
-            hung => sum.slot_lost_ms as f64 / hung as f64,
+            // whole milliseconds, as `hang_cost` compares them
+            hung => (sum.slot_lost_ms / u128::from(hung)) as f64,
         };
         (sum.runs > 0).then(|| {
             (1.0 - hang_rate) * sum.false_kill_cost_ms as f64 / sum.runs as f64
@@ -88,21 +93,44 @@ impl SessionCosts {
         self.of_draw(&all, hang_rate)
     }
 
-    /// The interval of the cost per run at a hang rate, ms.
+    /// The interval of the cost per run at a hang rate, ms; none where too few sessions hold a false kill or a hang.
     pub fn interval(&self, hang_rate: f64, how: Resampling) -> Bootstrap {
+        let with = |what: fn(&SessionCost) -> bool| {
+            self.sessions.iter().filter(|session| what(session)).count() as u64
+        };
+        let (kills, hangs) = (
+            with(|session| session.false_kill_cost_ms > 0),
+            with(|session| session.hung > 0),
+        );
+        if let Some(reason) = too_few(kills).or_else(|| (hangs > 0).then(|| too_few(hangs))?) {
+            return Bootstrap::missing(reason);
+        }
         bootstrap(self.len(), how, |draw| self.of_draw(draw, hang_rate))
     }
 
-    /// The interval of how much more this costs per run than `other` on the same sessions, ms.
+    /// The interval of how much more this costs per run than `other` on the same sessions, ms; none where the two
+    /// differ in too few of them.
     ///
     /// # Panics
     /// When `other` is about other sessions.
     pub fn difference(&self, other: &Self, hang_rate: f64, how: Resampling) -> Bootstrap {
         assert_eq!(self.len(), other.len(), "costs of other sessions");
+        let pairs = self.sessions.iter().zip(&other.sessions);
+        let differing = pairs.filter(|(own, others)| own != others).count() as u64;
+        if let Some(reason) = too_few(differing) {
+            return Bootstrap::missing(reason);
+        }
         bootstrap(self.len(), how, |draw| {
             Some(self.of_draw(draw, hang_rate)? - other.of_draw(draw, hang_rate)?)
         })
     }
+}
+
+fn too_few(sessions: u64) -> Option<Reason> {
+    (sessions < ENOUGH_SESSIONS).then_some(Reason::FewSessions {
+        have: sessions,
+        need: ENOUGH_SESSIONS,
+    })
 }
 
 /// The sized runs of `fleet` that `keep` picks (by their number among the sized ones) by session: the session's key,
@@ -179,11 +207,11 @@ fn add_cost(sum: &mut SessionCost, policy: &Policy, restart: Millis, run: &Run, 
 pub struct DetectorLimits {
     /// Mistakes per gap, with the rules for few of them.
     pub per_gap_rate: ClusteredRate,
-    /// Of mistakes per hour of active time.
-    pub mistakes_per_hour: Bootstrap,
-    /// Of the mean active time between mistakes, ms; no upper side where enough draws hold no mistake.
-    pub recurrence_ms: Bootstrap,
-    /// Of the share of time at which a query finds the run not suspected.
+    /// Of mistakes per hour of active time: that of the rate per gap, at the gaps per hour there are.
+    pub mistakes_per_hour: Interval,
+    /// Of the mean active time between mistakes, ms: the same, inverted; no upper side where there may be none.
+    pub recurrence_ms: Interval,
+    /// Of the share of time at which a query finds the run not suspected; none where too few sessions hold a mistake.
     pub query_accuracy: Bootstrap,
 }
 
@@ -227,25 +255,39 @@ pub fn detector_limits(sessions: &[Vec<u64>], window_ms: u64, how: Resampling) -
             sum
         })
         .collect();
-    let figure = |of: fn(&Mistakes) -> f64| {
-        bootstrap(sums.len(), how, |draw| {
-            let mut all = Mistakes::default();
-            for sum in draw.iter().map(|&index| sums[index]) {
-                all.n += sum.n;
-                all.active_ms += sum.active_ms;
-                all.suspected_ms += sum.suspected_ms;
-            }
-            (all.active_ms > 0).then(|| of(&all))
-        })
+    let per_gap_rate = clustered_rate(sessions, window_ms, how.level);
+    let active_ms: u128 = sums.iter().map(|sum| sum.active_ms).sum();
+    let gap_ms = active_ms as f64 / per_gap_rate.estimate.n as f64;
+    let limits = per_gap_rate.estimate.interval;
+    let per_hour = |limit: f64| limit * MS_PER_HOUR / gap_ms;
+    let recurrence = |limit: Option<f64>| {
+        limit
+            .filter(|&limit| limit > 0.0)
+            .map(|limit| gap_ms / limit)
     };
+    let with_mistakes = sums.iter().filter(|sum| sum.n > 0).count() as u64;
     DetectorLimits {
-        per_gap_rate: clustered_rate(sessions, window_ms, how.level),
-        mistakes_per_hour: figure(|sum| sum.n as f64 * MS_PER_HOUR / sum.active_ms as f64),
-        // A draw without a mistake never errs: an infinite time, which takes the upper side with it.
-        recurrence_ms: figure(|sum| sum.active_ms as f64 / sum.n as f64),
-        query_accuracy: figure(|sum| {
-            (sum.active_ms - sum.suspected_ms) as f64 / sum.active_ms as f64
-        }),
+        mistakes_per_hour: Interval {
+            lo: limits.lo.map(per_hour),
+            up: limits.up.map(per_hour),
+        },
+        recurrence_ms: Interval {
+            lo: recurrence(limits.up),
+            up: recurrence(limits.lo),
+        },
+        query_accuracy: match too_few(with_mistakes) {
+            Some(reason) => Bootstrap::missing(reason),
+            None => bootstrap(sums.len(), how, |draw| {
+                let mut all = Mistakes::default();
+                for sum in draw.iter().map(|&index| sums[index]) {
+                    all.active_ms += sum.active_ms;
+                    all.suspected_ms += sum.suspected_ms;
+                }
+                (all.active_ms > 0)
+                    .then(|| (all.active_ms - all.suspected_ms) as f64 / all.active_ms as f64)
+            }),
+        },
+        per_gap_rate,
     }
 }
 
@@ -254,7 +296,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use crate::stats::{Interval, Level};
+    use crate::stats::Level;
 
     const HOW: Resampling = Resampling {
         replicates: 400,
@@ -305,25 +347,41 @@ mod tests {
         assert_eq!(costs.interval(0.1, HOW).interval, Interval::none());
         let found = detector_limits(&[vec![20, 30, 50]], 50, HOW);
         assert_eq!(found.per_gap_rate.estimate.interval, Interval::none());
-        assert_eq!(found.mistakes_per_hour.interval, Interval::none());
+        assert_eq!(found.mistakes_per_hour, Interval::none());
     }
 
     #[test]
-    fn a_session_without_mistakes_leaves_no_longest_recurrence() {
-        let (calm, slow) = (
-            vec![100; 10],
-            vec![100, 100, 100, 100, 100, 100, 100, 100, 90, 110],
-        );
-        let found = detector_limits(&[slow.clone(), calm.clone(), calm], 105, HOW);
-        assert_eq!(found.recurrence_ms.interval.up, None);
-        assert!(found.recurrence_ms.interval.lo.is_some());
-        // equal sessions: every draw is the same, 5 ms of suspicion and one mistake in 1,000 ms
+    fn a_few_kills_have_no_spread() {
+        let costs = |kills: usize| {
+            let sessions = (0..40).map(|index| session(2, u128::from(index < kills) * 900, 0, 0));
+            SessionCosts::new(sessions.collect(), 300)
+        };
+        let reason = |have| Some(Reason::FewSessions { have, need: 5 });
+        assert_eq!(costs(0).interval(0.1, HOW).reason, reason(0));
+        assert_eq!(costs(4).interval(0.1, HOW).reason, reason(4));
+        assert_eq!(costs(5).interval(0.1, HOW).reason, None);
+        assert_eq!(costs(9).difference(&costs(6), 0.1, HOW).reason, reason(3));
+    }
+
+    #[test]
+    fn no_mistake_is_no_rate_of_zero() {
+        let calm = vec![vec![100; 10]; 30];
+        let found = detector_limits(&calm, 105, HOW);
+        assert_eq!(found.mistakes_per_hour.lo, Some(0.0));
+        assert!(found.mistakes_per_hour.up.unwrap() > 0.0);
+        assert_eq!(found.recurrence_ms.up, None);
+        assert!(found.recurrence_ms.lo.is_some());
+        assert_eq!(found.query_accuracy.interval, Interval::none());
+    }
+
+    #[test]
+    fn equal_sessions_agree_in_every_draw() {
+        let slow = vec![100, 100, 100, 100, 100, 100, 100, 100, 90, 110];
+        // 5 ms of suspicion in 1,000 ms
         let equal = detector_limits(&vec![slow; 30], 105, HOW);
         assert_eq!(equal.query_accuracy.interval, Interval::new(0.995, 0.995));
-        assert_eq!(equal.recurrence_ms.interval, Interval::new(1000.0, 1000.0));
-        assert_eq!(
-            equal.mistakes_per_hour.interval,
-            Interval::new(3600.0, 3600.0)
-        );
+        // one mistake in 1,000 ms lies within the limits
+        let hours = equal.mistakes_per_hour;
+        assert!(hours.lo.unwrap() < 3600.0 && hours.up.unwrap() > 3600.0);
     }
 }

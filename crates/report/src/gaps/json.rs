@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use policysim_sim::gaps::figures::{Spread, Tail};
-use policysim_sim::gaps::findings::LimitSource;
+use policysim_sim::gaps::findings::{LimitSource, Reach};
 use policysim_sim::gaps::{
     self, Cut, Finding, GapQuantile, IdleReadings, Line, LineFigures, RunSizes, Silences,
     WaitSamples,
@@ -144,11 +144,7 @@ impl JsonLine {
             findings: figures
                 .findings
                 .iter()
-                .map(|finding| JsonFinding {
-                    code: finding.code(),
-                    text: notes::sentence(&label, finding, policy),
-                    figures: finding_figures(finding),
-                })
+                .map(|finding| JsonFinding::new(&label, finding, policy))
                 .collect(),
             tails: figures.tails.iter().flat_map(JsonTail::of).collect(),
         }
@@ -159,11 +155,26 @@ fn rounded_each(values: &[Option<f64>]) -> Vec<Option<f64>> {
     values.iter().map(|value| value.map(rounded)).collect()
 }
 
+/// One finding: its code, its sentence, its numbers.
 #[derive(Serialize)]
-struct JsonFinding {
+pub(crate) struct JsonFinding {
     code: &'static str,
     text: String,
     figures: Value,
+}
+
+impl JsonFinding {
+    pub(crate) fn new(label: &str, finding: &Finding, policy: &str) -> Self {
+        Self {
+            code: finding.code(),
+            text: notes::sentence(label, finding, policy),
+            figures: finding_figures(finding),
+        }
+    }
+}
+
+fn reach_figures(reach: Reach) -> Value {
+    json!({ "window_ms": reach.window_ms, "least_n": reach.least_n, "most_n": reach.most_n })
 }
 
 /// The numbers of a finding.
@@ -179,7 +190,9 @@ fn finding_figures(finding: &Finding) -> Value {
             "reach_window_rate": envelope.rate,
             "limits": envelope.limits,
         }),
-        Finding::CoarseClock { tick_ms } => json!({ "tick_ms": tick_ms }),
+        Finding::CoarseClock { tick_ms, reach } => {
+            json!({ "tick_ms": tick_ms, "reach_window": reach.map(reach_figures) })
+        }
         Finding::Dominated { share } => json!({ "share": rounded(share) }),
         Finding::FewSessions { sessions } => json!({ "sessions": sessions, "need": 20 }),
         Finding::Heaped {
@@ -200,9 +213,19 @@ fn finding_figures(finding: &Finding) -> Value {
         Finding::KillsMissing { limit_ms, .. } => json!({ "limit_ms": limit_ms }),
         Finding::LimitExceeded { limit_ms, n } => json!({ "limit_ms": limit_ms, "n": n }),
         Finding::NoSessions => json!({}),
-        Finding::PolicyThrottle { period_ms } => json!({ "period_ms": period_ms }),
+        Finding::PolicyThrottle { period_ms, reach } => {
+            json!({ "period_ms": period_ms, "reach_window": reach.map(reach_figures) })
+        }
         Finding::Suspends { n } => json!({ "n": n }),
-        Finding::Throttled { period_ms, n } => json!({ "period_ms": period_ms, "n": n }),
+        Finding::Throttled {
+            period_ms,
+            n,
+            reach,
+        } => json!({
+            "period_ms": period_ms,
+            "n": n,
+            "reach_window": reach.map(reach_figures),
+        }),
         Finding::UpperBounds { n, of } => json!({ "n": n, "of": of }),
         Finding::WindowAboveLimit {
             window_ms,

@@ -1,8 +1,8 @@
 //! What `policysim gaps` prints: waits per kind, the idle clock, and the sizes of runs.
 
 mod drift;
-mod json;
-mod notes;
+pub(crate) mod json;
+pub(crate) mod notes;
 
 use std::collections::BTreeMap;
 
