@@ -1,6 +1,5 @@
 //! Runs and events in memory, and everything that is computed from them.
 #![forbid(unsafe_code)]
-
 mod board;
 pub mod certify;
 pub mod choose;
@@ -20,6 +19,7 @@ pub mod replay;
 pub mod resampled;
 pub mod run;
 pub mod scan;
+pub mod settle;
 pub mod silence;
 pub mod staircase;
 pub mod stats;
