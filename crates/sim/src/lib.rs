@@ -1,5 +1,6 @@
 //! Runs and events in memory, and everything that is computed from them.
 #![forbid(unsafe_code)]
+
 mod board;
 pub mod certify;
 pub mod choose;
