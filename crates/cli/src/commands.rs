@@ -6,6 +6,7 @@ mod generate;
 mod import;
 pub(crate) mod policy;
 mod replay;
+pub(crate) mod settle;
 pub(crate) mod sweep;
 mod synth;
 
@@ -26,6 +27,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitStatus> {
         Command::Gaps(args) => gaps::run(&args, global),
         Command::Gate(args) => gate::run(&args, global),
         Command::Replay(args) => replay::run(&args, global),
+        Command::Settle(args) => settle::run(&args, global),
         Command::Sweep(args) => sweep::run(&args, global),
         Command::Policy(args) => policy::run(&args, global),
         Command::Synth(args) => synth::run(&args, global),
