@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::ops::Range;
 
-use policysim_policy::{CallId, Kind, Outcome};
+use policysim_policy::{CallId, Event, Kind, Millis, Outcome};
 
 use crate::run::{EventFlags, Fleet, Run, RunEvent, Symbol, Symbols, Wait};
 
@@ -209,6 +209,35 @@ impl RunView<'_> {
         self.events.event(self.first + index)
     }
 
+    /// Its event `index` as the core takes it.
+    ///
+    /// # Panics
+    /// When it has no such event.
+    pub fn core_event<'s>(&self, index: usize, symbols: &'s Symbols) -> Event<'s> {
+        let (row, columns) = (self.first + index, self.events);
+        let (kind, flags) = (columns.kind[row], columns.flags[row]);
+        // the rare columns are looked up only for the kinds to which they mean something
+        let announced = match kind {
+            Kind::RetryStart | Kind::HumanWaitStart => columns.announced_ms.get(row),
+            _ => None,
+        };
+        Event {
+            id: columns.id[row],
+            name: symbols.name(columns.name[row]),
+            announced: announced
+                .filter(|_| !flags.has(EventFlags::NATIVE_DURATION))
+                .map(Millis::new),
+            outcome: match kind {
+                Kind::RunEnd => columns.outcome.get(row),
+                _ => None,
+            },
+            executed: !flags.has(EventFlags::NOT_EXECUTED),
+            may_ask: flags.has(EventFlags::MAY_ASK),
+            suspends: flags.has(EventFlags::SUSPENDS),
+            ..Event::new(kind)
+        }
+    }
+
     /// The run with its own list of events.
     pub fn to_run(&self) -> Run {
         Run {
@@ -275,7 +304,7 @@ pub struct InMemory<'a> {
 }
 
 /// About so many events make a batch of a fleet in memory.
-const BATCH_EVENTS: usize = 1 << 16;
+const BATCH_EVENTS: usize = 1 << 14;
 
 impl<'a> InMemory<'a> {
     /// The runs of `fleet`.
@@ -299,6 +328,11 @@ impl<'a> InMemory<'a> {
             symbols: &fleet.symbols,
             batches,
         }
+    }
+
+    /// The batches.
+    pub fn all(&self) -> &[Batch] {
+        &self.batches
     }
 
     /// Batches that are columns already.
