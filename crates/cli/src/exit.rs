@@ -14,6 +14,8 @@ pub(crate) enum ExitStatus {
     /// The data cannot decide.
     #[allow(dead_code, reason = "policy commands need no data; the gate does")]
     Inconclusive = 3,
+    /// The program contradicts itself: a bug.
+    Bug = 101,
 }
 
 impl Termination for ExitStatus {
