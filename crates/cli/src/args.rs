@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::commands::gate::GateArgs;
 use crate::commands::policy::PolicyArgs;
 use crate::commands::settle::args::SettleArgs;
 
@@ -53,6 +54,8 @@ pub(crate) enum Command {
     Import(ImportArgs),
     /// How long agents are silent: gap percentiles per wait kind and for the idle clock
     Gaps(GapsArgs),
+    /// Hold a policy and a window of telemetry to rules, for CI
+    Gate(Box<GateArgs>),
     /// Explain what one policy does to one run
     Replay(ReplayArgs),
     /// Compare candidate windows, budgets and caps over all runs

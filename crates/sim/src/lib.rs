@@ -7,6 +7,7 @@ pub mod choose;
 pub mod columns;
 pub mod focus;
 pub mod gaps;
+pub mod gate;
 pub mod grid;
 pub mod hang_cost;
 pub mod judgement;
