@@ -316,6 +316,9 @@ pub(crate) struct SweepArgs {
     /// Name the runs that a cell kills: its number, or its settings as the JSON output labels them
     #[arg(long, value_name = "CELL")]
     pub(crate) list_kills: Option<String>,
+    /// Also replay this many pairs of a run and a cell, drawn by the seed, and stop if one differs from the sweep
+    #[arg(long, value_name = "N")]
+    pub(crate) verify: Option<u32>,
     /// Also write sweep.json, cells.csv, cells.parquet and the chart front.svg into this directory
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,

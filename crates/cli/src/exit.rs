@@ -13,6 +13,8 @@ pub(crate) enum ExitStatus {
     Error = 2,
     /// The data cannot decide.
     Inconclusive = 3,
+    /// The program contradicts itself: a bug.
+    Bug = 101,
 }
 
 impl Termination for ExitStatus {

@@ -26,6 +26,8 @@ pub mod silence;
 pub mod staircase;
 pub mod stats;
 pub mod strata;
+pub mod summary;
 pub mod sweep;
 pub mod synth;
 pub mod tally;
+pub mod verify;
