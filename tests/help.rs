@@ -5,13 +5,14 @@ use std::fs;
 use crate::{Done, Place, finish, fleet, repository};
 
 /// Every command and subcommand.
-const COMMANDS: [&str; 19] = [
+const COMMANDS: [&str; 20] = [
     "",
     "import",
     "gaps",
     "gate",
     "gate init",
     "gate schema",
+    "gate summarise",
     "replay",
     "sweep",
     "policy",
