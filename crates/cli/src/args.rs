@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands::policy::PolicyArgs;
+use crate::commands::watch::args::WatchArgs;
 
 /// Size the timeouts that decide whether an LLM agent lives or dies.
 ///
@@ -60,6 +61,8 @@ pub(crate) enum Command {
     Policy(PolicyArgs),
     /// Draw synthetic runs from a model
     Synth(SynthArgs),
+    /// Run a command under a policy, and record what is seen of it
+    Watch(Box<WatchArgs>),
     /// Print a completion script for a shell
     #[command(
         after_help = "Example:\n  policysim completions bash > ~/.local/share/bash-completion/completions/policysim"

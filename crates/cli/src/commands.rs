@@ -7,6 +7,7 @@ pub(crate) mod policy;
 mod replay;
 mod sweep;
 mod synth;
+pub(crate) mod watch;
 
 use anyhow::{Context, Result};
 
@@ -27,6 +28,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitStatus> {
         Command::Sweep(args) => sweep::run(&args, global),
         Command::Policy(args) => policy::run(&args, global),
         Command::Synth(args) => synth::run(&args, global),
+        Command::Watch(args) => Ok(watch::run(&args, global)),
         Command::Completions { shell } => generate::completions(shell),
         Command::Man => generate::man(),
     }
