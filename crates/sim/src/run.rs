@@ -195,8 +195,8 @@ pub struct RunEvent {
     pub id: CallId,
     /// Tool name, or the name of an `other`.
     pub name: Symbol,
-    /// A length in ms that the record states: announced (`retry_start`, `human_wait_start`), or, with
-    /// [`EventFlags::NATIVE_DURATION`], the execution time of a `tool_end`.
+    /// A length in ms that the record states: announced (`retry_start`, `human_wait_start`), with
+    /// [`EventFlags::NATIVE_DURATION`] the execution time of a `tool_end`; of a `run_start` the caller's hard deadline.
     pub announced_ms: Option<u64>,
     /// Of a `run_end`: how the run ended.
     pub outcome: Option<Outcome>,
@@ -223,16 +223,17 @@ impl RunEvent {
 
     /// The event as the core takes it.
     pub fn as_event<'a>(&self, symbols: &'a Symbols) -> Event<'a> {
+        let is_start = self.kind == Kind::RunStart;
         Event {
             kind: self.kind,
             id: self.id,
             name: symbols.name(self.name),
             announced: self
                 .announced_ms
-                .filter(|_| !self.flags.has(EventFlags::NATIVE_DURATION))
+                .filter(|_| !is_start && !self.flags.has(EventFlags::NATIVE_DURATION))
                 .map(Millis::new),
             budget: None,
-            deadline: None,
+            deadline: self.announced_ms.filter(|_| is_start).map(Millis::new),
             outcome: self.outcome,
             executed: !self.flags.has(EventFlags::NOT_EXECUTED),
             may_ask: self.flags.has(EventFlags::MAY_ASK),

@@ -34,6 +34,7 @@ mod names;
 mod opencode;
 mod pi;
 mod read;
+pub(crate) mod record;
 mod report;
 mod sniff;
 mod source;

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use policysim_policy::Kind;
+use policysim_sim::replay::{KILL_CANCELLED, KILL_WITHHELD};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::json;
 
@@ -18,7 +19,7 @@ use super::args::Count;
 use super::child::{Exit, News, Started};
 use super::clock::{Clock, Suspends};
 use super::guard::{Guard, Power};
-use super::observation::{KILL_CANCELLED, KILL_WITHHELD, Observed};
+use super::observation::Observed;
 use super::outcome::Outcome;
 use super::pipes::{Intake, Pipe};
 use super::record::Recorder;
@@ -54,6 +55,9 @@ const WAITING_MESSAGES: usize = 256;
 const MESSAGES_AT_ONCE: usize = 1_024;
 /// How long bytes that the command has written before are waited for: before a signal, and after its end.
 pub(super) const LATE_BYTES_MS: u64 = 200;
+
+/// How long ended orphans may lie about.
+const BURIAL_MS: u64 = 1_000;
 
 /// What a run is watched with.
 pub(super) struct Setup {
@@ -95,6 +99,9 @@ pub(super) struct Live {
     unfed: Option<(u64, bool, u64)>,
     /// How the command ended, and when that was noticed.
     pub(super) ended: Option<(Exit, u64)>,
+    /// Whether a process ended that nobody else waits for, and when the last such ones were buried.
+    orphans: bool,
+    buried_ms: u64,
     /// The signal that `watch` is to end for.
     pub(super) interrupted: Option<u8>,
     /// Nothing is observed any more.
@@ -153,6 +160,8 @@ impl Live {
             fed_ms: 0,
             unfed: None,
             ended: None,
+            orphans: false,
+            buried_ms: 0,
             interrupted: None,
             over: false,
         };
@@ -251,6 +260,7 @@ impl Live {
                 let _ = kill_process_group(self.pid, Signal::TSTP);
                 self.pause_job();
             }
+            Message::Signal(signal) if signal == Signal::CHILD.as_raw() => self.orphans = true,
             Message::Signal(signal) => {
                 self.interrupted = u8::try_from(signal).ok();
             }
@@ -409,6 +419,11 @@ impl Live {
         }
         if self.session.next_ms().is_some_and(|next| next <= now_ms) {
             self.look_at_session();
+        }
+        // Rarely: looking through all processes takes a while.
+        if self.orphans && now_ms.saturating_sub(self.buried_ms) >= BURIAL_MS {
+            (self.orphans, self.buried_ms) = (false, now_ms);
+            self.tree.reap_orphans(self.pid);
         }
         if let Some(status) = &mut self.status
             && status.next_ms <= now_ms

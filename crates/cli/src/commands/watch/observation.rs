@@ -5,12 +5,6 @@ use policysim_policy::{CallId, Event, Kind, Millis, Outcome};
 /// The longest name that is kept, in characters.
 const LONGEST_NAME: usize = 100;
 
-/// The mark that stands where activity cancelled a kill: a new watchdog starts there.
-pub(super) const KILL_CANCELLED: &str = "kill_cancelled";
-
-/// The same where the policy only observes, so that no kill was under way.
-pub(super) const KILL_WITHHELD: &str = "kill_withheld";
-
 /// Something observed, without its time.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Observed {
