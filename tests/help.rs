@@ -5,7 +5,7 @@ use std::fs;
 use crate::{Done, Place, finish, fleet, repository};
 
 /// Every command and subcommand.
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 17] = [
     "",
     "import",
     "gaps",
@@ -19,6 +19,7 @@ const COMMANDS: [&str; 16] = [
     "policy schema",
     "synth",
     "synth run",
+    "watch",
     "completions",
     "man",
     "help",

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use std::{fs, thread};
@@ -35,7 +34,7 @@ impl Terminal {
         shell
             .args(["--ctty", "--wait", "sh", "-c", script])
             .env("POLICYSIM", crate::POLICYSIM)
-            .stdin(Stdio::from(OwnedFd::from(theirs)));
+            .stdin(Stdio::from(theirs));
         let shell = shell.spawn().unwrap();
         Self {
             place,

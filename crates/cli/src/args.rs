@@ -107,7 +107,7 @@ pub(crate) struct DataArgs {
     #[arg(value_name = "DATASET")]
     pub(crate) data: Vec<PathBuf>,
     /// Read every file as this format instead of recognising it
-    /// (claude, codex, copilot, gemini, opencode, pi, events, samples)
+    /// (claude, codex, copilot, gemini, opencode, pi, events, samples, policysim)
     #[arg(long, value_name = "FORMAT")]
     pub(crate) input_format: Option<String>,
     #[command(flatten)]
@@ -154,7 +154,7 @@ pub(crate) struct ImportArgs {
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: PathBuf,
     /// Read every file as this format instead of recognising it
-    /// (claude, codex, copilot, gemini, opencode, pi, events, samples)
+    /// (claude, codex, copilot, gemini, opencode, pi, events, samples, policysim)
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<String>,
     #[command(flatten)]

@@ -94,26 +94,42 @@ pub(crate) fn is_record(columns: &[String]) -> bool {
     has("record") && has("schema_version") && has("started_at_ms")
 }
 
-/// Reads records from `reader`, one run per head; `line` is told of every line, `run` takes the runs.
+/// Takes what records hold.
+pub(crate) trait Take {
+    /// Why a run cannot be taken, or the records not be read.
+    type Error: From<io::Error>;
+
+    /// Told of every line.
+    fn line(&mut self, line: LineAt);
+
+    /// Takes a run, whose recorded kill was so late, ms.
+    fn run(
+        &mut self,
+        run: &Run,
+        symbols: &Symbols,
+        late_ms: Option<u64>,
+    ) -> Result<(), Self::Error>;
+}
+
+/// Reads records from `reader`, one run per head, into `to`.
 ///
 /// # Errors
-/// What the reader or `run` answered.
-pub(crate) fn read<E: From<io::Error>>(
+/// What the reader or `to` answered.
+pub(crate) fn read<T: Take>(
     source: &str,
     reader: &mut dyn BufRead,
     symbols: &mut Symbols,
-    line: &mut dyn FnMut(LineAt),
-    run: &mut dyn FnMut(Run, &Symbols, Option<u64>) -> Result<(), E>,
-) -> Result<(), E> {
+    to: &mut T,
+) -> Result<(), T::Error> {
     let mut lines = Lines::new(reader);
     let mut building: Option<Building> = None;
     let mut n_runs = 0;
-    let mut finish = |building: Option<Building>, symbols: &mut Symbols| match building {
+    let mut finish = |building: Option<Building>, symbols: &mut Symbols, to: &mut T| match building
+    {
         Some(building) if !building.events.is_empty() => {
             n_runs += 1;
             let late_ms = building.end.and_then(|(_, late_ms)| late_ms);
-            let built = building.finish(source, n_runs, symbols);
-            run(built, symbols, late_ms)
+            to.run(&building.finish(source, n_runs, symbols), symbols, late_ms)
         }
         _ => Ok(()),
     };
@@ -124,8 +140,8 @@ pub(crate) fn read<E: From<io::Error>>(
         } else {
             match serde_json::from_str::<Line>(text.text.trim()) {
                 Ok(read) if read.record.is_some() => {
-                    finish(building.take(), symbols)?;
-                    let (begun, fate) = begin(read);
+                    finish(building.take(), symbols, to)?;
+                    let (begun, fate) = begin(&read);
                     building = begun;
                     fate
                 }
@@ -137,16 +153,16 @@ pub(crate) fn read<E: From<io::Error>>(
                 Err(_) => LineFate::Malformed("no line of a record"),
             }
         };
-        line(LineAt {
+        to.line(LineAt {
             number,
             offset,
             fate,
         });
     }
-    finish(building, symbols)
+    finish(building, symbols, to)
 }
 
-fn begin(head: Line) -> (Option<Building>, LineFate) {
+fn begin(head: &Line) -> (Option<Building>, LineFate) {
     if head.record.as_deref() != Some(FORMAT) {
         return (None, LineFate::Malformed("a record of another format"));
     }
@@ -271,6 +287,7 @@ mod tests {
     const HEAD: &str =
         r#"{"record":"policysim-watch","schema_version":1,"started_at_ms":7,"role":"r"}"#;
 
+    #[derive(Default)]
     struct Found {
         runs: Vec<Run>,
         late: Vec<Option<u64>>,
@@ -278,28 +295,27 @@ mod tests {
         symbols: Symbols,
     }
 
+    impl Take for Found {
+        type Error = io::Error;
+
+        fn line(&mut self, line: LineAt) {
+            self.fates.push(line.fate);
+        }
+
+        fn run(&mut self, run: &Run, _: &Symbols, late_ms: Option<u64>) -> io::Result<()> {
+            self.runs.push(run.clone());
+            self.late.push(late_ms);
+            Ok(())
+        }
+    }
+
     fn found(lines: &[&str]) -> Found {
         let text = lines.join("\n");
+        let mut found = Found::default();
         let mut symbols = Symbols::default();
-        let (mut runs, mut late, mut fates) = (Vec::new(), Vec::new(), Vec::new());
-        read::<io::Error>(
-            "r.jsonl",
-            &mut text.as_bytes(),
-            &mut symbols,
-            &mut |line| fates.push(line.fate),
-            &mut |run, _, late_ms| {
-                runs.push(run);
-                late.push(late_ms);
-                Ok(())
-            },
-        )
-        .unwrap();
-        Found {
-            runs,
-            late,
-            fates,
-            symbols,
-        }
+        read("r.jsonl", &mut text.as_bytes(), &mut symbols, &mut found).unwrap();
+        found.symbols = symbols;
+        found
     }
 
     #[test]
@@ -324,7 +340,7 @@ mod tests {
         assert_eq!((event.id, event.name), (CallId::from_text("c1"), "bash"));
         assert!(event.may_ask);
         let start = run.events[0].as_event(&found.symbols);
-        assert_eq!(start.deadline.map(|at| at.as_u64()), Some(9_000));
+        assert_eq!(start.deadline, Some(policysim_policy::Millis::new(9_000)));
         assert_eq!(start.announced, None);
         let malformed: Vec<&str> = found
             .fates

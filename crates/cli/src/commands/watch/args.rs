@@ -5,16 +5,21 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of the command line"
+)]
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   policysim watch --policy no-mistakes-silence -- echo done
-  policysim watch --policy pi-desktop-0129 --set idle=300s --record run.jsonl -- sh -c 'echo working'
-  policysim watch --policy policy.toml --observe --shadow pi-desktop-0119 -- sh -c 'echo working'
+  policysim watch --policy policy.toml --record run.jsonl -- sh -c 'echo working'
+  policysim watch --policy policy.toml --observe --shadow pi-desktop-0119 -- echo done
 
-Exit: the command's own status (128+n when signal n ended it); 124 killed by the policy; 123 killed and some
-process survived; 125 watch itself failed, wrong usage included; 126 the command cannot be run; 127 it is not
-found. A command can exit 124 by itself: the record, not the code, is authoritative.")]
+Exit: the command's own status (128+n when signal n ended it); 124 killed by the policy;
+123 killed and some process survived; 125 watch itself failed, wrong usage included;
+126 the command cannot be run; 127 it is not found. A command can exit 124 by itself:
+the record, not the code, is authoritative.")]
 pub(crate) struct WatchArgs {
     /// The policy: a preset, a TOML file, or DIALECT:FILE
     #[arg(long, value_name = "POLICY", required_unless_present = "hand_terminal")]

@@ -15,6 +15,7 @@ use super::outcome::Outcome;
 use super::pipes::Intake;
 use super::stop::Scope;
 use super::tell;
+use super::tree::{Process, used_ms};
 
 /// From this lateness on, `watch` itself did not run when it should have.
 const NOT_SCHEDULED_MS: u64 = 250;
@@ -26,8 +27,8 @@ const BUSY_PIPE_MS: u64 = 5_000;
 const INTERRUPT_GRACE_MS: u64 = 3_000;
 
 impl Live {
-    /// Ends the command for the enforced policy's firing.
-    pub(super) fn kill(&mut self) -> Outcome {
+    /// Ends the command, whose processes are these, for the enforced policy's firing.
+    pub(super) fn kill(&mut self, living: &[Process]) -> Outcome {
         let acted_ms = self.clock.now_ms();
         let kill = self.guards[0].policy.kill;
         let Some(firing) = self.guards[0].firing().cloned() else {
@@ -36,7 +37,7 @@ impl Live {
         let due_ms = firing.verdict.at.plus(kill.delay).as_u64();
         let lateness_ms = acted_ms.saturating_sub(due_ms);
         let late_ms = (lateness_ms >= NOT_SCHEDULED_MS).then_some(lateness_ms);
-        let used_ms = self.tree.used_ms();
+        let used_ms = used_ms(living);
         let mut details = json!({
             "verdict": firing.verdict.cause.name(),
             "deadline_ms": firing.verdict.at.as_u64(),
@@ -53,7 +54,8 @@ impl Live {
         }
         self.record.note("kill", acted_ms, details);
         self.end_observation(acted_ms, late_ms);
-        let stopped = self.stop(Signal::TERM, kill.grace.as_u64(), Scope::from(kill.scope));
+        let scope = Scope::from(kill.scope);
+        let stopped = self.stop(Signal::TERM, kill.grace.as_u64(), scope, living);
         tell::killed(self, &firing, used_ms, &stopped);
         Outcome::Killed {
             cause: firing.verdict.cause,
@@ -75,7 +77,8 @@ impl Live {
             0 => INTERRUPT_GRACE_MS,
             grace_ms => grace_ms,
         };
-        let stopped = self.stop(first, grace_ms, Scope::Tree);
+        let living = self.tree.living();
+        let stopped = self.stop(first, grace_ms, Scope::Tree, &living);
         tell::survivors(self, &stopped);
         Outcome::Interrupted {
             signal,

@@ -99,13 +99,29 @@ pub(super) struct Live {
     unfed: Option<(u64, bool, u64)>,
     /// How the command ended, and when that was noticed.
     pub(super) ended: Option<(Exit, u64)>,
-    /// Whether a process ended that nobody else waits for, and when the last such ones were buried.
-    orphans: bool,
-    buried_ms: u64,
+    burials: Burials,
     /// The signal that `watch` is to end for.
     pub(super) interrupted: Option<u8>,
     /// Nothing is observed any more.
     pub(super) over: bool,
+}
+
+/// When to take the status of ended processes that nobody else waits for.
+#[derive(Default)]
+struct Burials {
+    are_due: bool,
+    last_ms: u64,
+}
+
+impl Burials {
+    /// Whether it is time. Rarely: looking through all processes takes a while.
+    fn begin(&mut self, now_ms: u64) -> bool {
+        let begins = self.are_due && now_ms.saturating_sub(self.last_ms) >= BURIAL_MS;
+        if begins {
+            (self.are_due, self.last_ms) = (false, now_ms);
+        }
+        begins
+    }
 }
 
 /// When to say how long ago the last activity was.
@@ -160,8 +176,7 @@ impl Live {
             fed_ms: 0,
             unfed: None,
             ended: None,
-            orphans: false,
-            buried_ms: 0,
+            burials: Burials::default(),
             interrupted: None,
             over: false,
         };
@@ -260,7 +275,9 @@ impl Live {
                 let _ = kill_process_group(self.pid, Signal::TSTP);
                 self.pause_job();
             }
-            Message::Signal(signal) if signal == Signal::CHILD.as_raw() => self.orphans = true,
+            Message::Signal(signal) if signal == Signal::CHILD.as_raw() => {
+                self.burials.are_due = true;
+            }
             Message::Signal(signal) => {
                 self.interrupted = u8::try_from(signal).ok();
             }
@@ -420,9 +437,7 @@ impl Live {
         if self.session.next_ms().is_some_and(|next| next <= now_ms) {
             self.look_at_session();
         }
-        // Rarely: looking through all processes takes a while.
-        if self.orphans && now_ms.saturating_sub(self.buried_ms) >= BURIAL_MS {
-            (self.orphans, self.buried_ms) = (false, now_ms);
+        if self.burials.begin(now_ms) {
             self.tree.reap_orphans(self.pid);
         }
         if let Some(status) = &mut self.status
@@ -462,10 +477,15 @@ impl Live {
                 tell::would_have_killed(self, number, now_ms);
             }
         }
-        if self.signal_ms()? > now_ms || self.is_taken_back() {
+        if self.signal_ms()? > now_ms {
             return None;
         }
-        Some(self.kill())
+        // Looked up first, as that takes a while: nothing shall lie between the last look and the signal.
+        let living = self.tree.living();
+        if self.is_taken_back() {
+            return None;
+        }
+        Some(self.kill(&living))
     }
 
     /// Looks once more, just before the signal, for activity that arrived meanwhile.

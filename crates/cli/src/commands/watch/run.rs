@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use policysim_policy::{KillAction, Millis, Policy, Trace, duration};
 use policysim_sim::grid;
+use rustix::process::{Signal, kill_process_group};
 use serde_json::{Value, json};
 
 use super::args::WatchArgs;
@@ -71,7 +72,11 @@ pub(super) fn watched(args: &WatchArgs, global: &GlobalArgs) -> Result<u8> {
         pty: args.pty,
         quiet: global.quiet,
     };
-    let mut live = Live::begin(setup, started)?;
+    let group = started.pid;
+    let mut live = Live::begin(setup, started).inspect_err(|_| {
+        // Nobody would watch it.
+        let _ = kill_process_group(group, Signal::KILL);
+    })?;
     let outcome = live.watch();
     let status = outcome.status(args.preserve_status);
     live.conclude(outcome, status);

@@ -35,6 +35,17 @@ impl From<KillScope> for Scope {
     }
 }
 
+impl Scope {
+    /// Those of the command's processes that are meant.
+    fn of(self, live: &Live, mut processes: Vec<Process>) -> Vec<Process> {
+        if self == Self::Child {
+            let command = live.pid.as_raw_pid();
+            processes.retain(|process| process.pid == command);
+        }
+        processes
+    }
+}
+
 /// What became of it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stopped {
@@ -49,18 +60,26 @@ pub(super) struct Stopped {
 }
 
 impl Live {
-    /// Ends the command with `first`, and with KILL what lives after the grace. A grace of zero is KILL at once.
-    pub(super) fn stop(&mut self, first: Signal, grace_ms: u64, scope: Scope) -> Stopped {
+    /// Ends the command, whose processes are `living`, with `first`, and with KILL what lives after the grace. A grace
+    /// of zero is KILL at once.
+    pub(super) fn stop(
+        &mut self,
+        first: Signal,
+        grace_ms: u64,
+        scope: Scope,
+        living: &[Process],
+    ) -> Stopped {
         let mut stopped = Stopped::default();
         let begun_ms = self.clock.now_ms();
+        let mut living = scope.of(self, living.to_vec());
         if grace_ms > 0 {
-            self.send(first, scope, &mut stopped);
+            self.send(first, scope, &living, &mut stopped);
             self.wait_until_gone(begun_ms.saturating_add(grace_ms), scope);
+            living = self.living(scope);
         }
-        let mut living = self.living(scope);
         if !living.is_empty() {
             let until_ms = self.clock.now_ms().saturating_add(VANISHING_MS);
-            self.send(Signal::KILL, scope, &mut stopped);
+            self.send(Signal::KILL, scope, &living, &mut stopped);
             loop {
                 self.wait_until_gone(self.clock.now_ms().saturating_add(LAST_LOOK_MS), scope);
                 living = self.living(scope);
@@ -86,14 +105,13 @@ impl Live {
         stopped
     }
 
-    /// Signals the group, and each process that has left it.
-    fn send(&mut self, signal: Signal, scope: Scope, stopped: &mut Stopped) {
-        // Before the signal: afterwards parents are gone, and with them who belonged to whom.
-        let living = self.living(scope);
+    /// Signals the group, and each of the living that has left it. They were looked up before: afterwards parents are
+    /// gone, and with them who belonged to whom.
+    fn send(&mut self, signal: Signal, scope: Scope, living: &[Process], stopped: &mut Stopped) {
         let group = self.pid.as_raw_pid();
         match scope {
             Scope::Child => {
-                for process in &living {
+                for process in living {
                     process.signal(signal);
                     process.signal(Signal::CONT);
                 }
@@ -137,12 +155,7 @@ impl Live {
     }
 
     fn living(&self, scope: Scope) -> Vec<Process> {
-        let mut living = self.tree.living();
-        if scope == Scope::Child {
-            let command = self.pid.as_raw_pid();
-            living.retain(|process| process.pid == command);
-        }
-        living
+        scope.of(self, self.tree.living())
     }
 
     fn note_stopped(&mut self, stopped: &Stopped) {

@@ -81,6 +81,14 @@ fn parse(stat: &str) -> Option<Process> {
     })
 }
 
+/// How much processor time these processes have used, ms.
+pub(super) fn used_ms(processes: &[Process]) -> u64 {
+    let ticks = processes
+        .iter()
+        .fold(0_u64, |sum, process| sum.saturating_add(process.used_ticks));
+    ticks.saturating_mul(MS_PER_TICK)
+}
+
 /// The processes below `watch`.
 #[derive(Debug)]
 pub(super) struct Tree {
@@ -112,15 +120,6 @@ impl Tree {
         let mut found = self.scan();
         found.retain(|process| !process.ended);
         found
-    }
-
-    /// How much processor time those that live have used, ms.
-    pub(super) fn used_ms(&self) -> u64 {
-        let ticks = self
-            .living()
-            .iter()
-            .fold(0_u64, |sum, process| sum.saturating_add(process.used_ticks));
-        ticks.saturating_mul(MS_PER_TICK)
     }
 
     /// Takes the status of orphans that have ended; the command itself stays.

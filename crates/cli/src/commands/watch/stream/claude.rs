@@ -53,15 +53,9 @@ struct Message {
 }
 
 /// A message's content: text alone, or blocks.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(from = "serde_json::Value")]
 struct Content(Vec<Block>);
-
-impl Default for Content {
-    fn default() -> Self {
-        Self(Vec::new())
-    }
-}
 
 impl From<serde_json::Value> for Content {
     fn from(value: serde_json::Value) -> Self {
