@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands::policy::PolicyArgs;
+use crate::commands::settle::args::SettleArgs;
 use crate::commands::watch::args::WatchArgs;
 
 /// Size the timeouts that decide whether an LLM agent lives or dies.
@@ -57,6 +58,8 @@ pub(crate) enum Command {
     Replay(ReplayArgs),
     /// Compare candidate windows, budgets and caps over all runs
     Sweep(Box<SweepArgs>),
+    /// Simulate parents that wait for delegates: when does a hang settle?
+    Settle(Box<SettleArgs>),
     /// List, show, check and prove policies
     Policy(PolicyArgs),
     /// Draw synthetic runs from a model
@@ -224,6 +227,9 @@ pub(crate) struct GapsArgs {
     /// Compare with this dataset, the baseline: have silences moved?
     #[arg(long, value_name = "DATASET", conflicts_with = "by")]
     pub(crate) against: Option<PathBuf>,
+    /// Give quantiles by type 7 as well (spreadsheets, numpy), to compare tools; all else is type 1
+    #[arg(long)]
+    pub(crate) also_type7: bool,
     /// Show every interval: with sessions as units, independent, log-log Greenwood
     #[arg(long)]
     pub(crate) verbose: bool,

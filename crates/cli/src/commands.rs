@@ -5,6 +5,7 @@ mod generate;
 mod import;
 pub(crate) mod policy;
 mod replay;
+pub(crate) mod settle;
 mod sweep;
 mod synth;
 pub(crate) mod watch;
@@ -25,6 +26,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitStatus> {
         Command::Import(args) => import::run(&args, global),
         Command::Gaps(args) => gaps::run(&args, global),
         Command::Replay(args) => replay::run(&args, global),
+        Command::Settle(args) => settle::run(&args, global),
         Command::Sweep(args) => sweep::run(&args, global),
         Command::Policy(args) => policy::run(&args, global),
         Command::Synth(args) => synth::run(&args, global),

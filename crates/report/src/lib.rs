@@ -14,6 +14,7 @@
 pub mod charts;
 pub mod gaps;
 pub mod header;
+pub mod settle;
 pub mod sweep;
 pub mod table;
 pub mod transcript;

@@ -40,12 +40,26 @@ pub const fn kill_class(cause: Cause) -> Option<KillClass> {
 
 /// A watchdog armed for `run` (its role decides the turn cap), telling as much as `trace`.
 pub fn arm(policy: &Policy, run: &Run, trace: Trace) -> Watchdog {
+    arm_until(policy, run, trace, None)
+}
+
+fn arm_until(policy: &Policy, run: &Run, trace: Trace, deadline: Option<Millis>) -> Watchdog {
     let setup = Setup {
         role: &run.role,
+        deadline,
         trace,
-        ..Setup::default()
     };
     Watchdog::with(policy, Millis::ZERO, &setup)
+}
+
+/// The hard deadline that the caller of a recorded run had set. It belongs to that invocation and to no policy, so
+/// only [`transcript_until`] heeds it.
+pub fn recorded_deadline(run: &Run) -> Option<Millis> {
+    let start = run
+        .events
+        .iter()
+        .find(|event| event.kind == Kind::RunStart)?;
+    start.announced_ms.map(Millis::new)
 }
 
 /// Feeds `run` to `dog` up to the end of its record, or to the firing.
@@ -133,9 +147,20 @@ pub fn transcript(
     policy: &Policy,
     run: &Run,
     symbols: &Symbols,
+    output: impl FnMut(usize, Output),
+) -> Replayed {
+    transcript_until(policy, run, symbols, None, output)
+}
+
+/// The same with a hard deadline of the caller, an instant.
+pub fn transcript_until(
+    policy: &Policy,
+    run: &Run,
+    symbols: &Symbols,
+    deadline: Option<Millis>,
     mut output: impl FnMut(usize, Output),
 ) -> Replayed {
-    let mut dog = arm(policy, run, Trace::Full);
+    let mut dog = arm_until(policy, run, Trace::Full, deadline);
     let unseen = drive(&mut dog, run, symbols, |dog, index| {
         while let Some(out) = dog.poll_output() {
             output(index, out);

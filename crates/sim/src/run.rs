@@ -42,6 +42,11 @@ impl Symbols {
         symbol
     }
 
+    /// The number of `name`, if it has one.
+    pub fn get(&self, name: &str) -> Option<Symbol> {
+        self.numbers.get(name).copied()
+    }
+
     /// The name behind `symbol`; empty for one of another table.
     pub fn name(&self, symbol: Symbol) -> &str {
         self.names.get(symbol.0 as usize).map_or("", |name| name)
@@ -223,17 +228,16 @@ impl RunEvent {
 
     /// The event as the core takes it.
     pub fn as_event<'a>(&self, symbols: &'a Symbols) -> Event<'a> {
-        let is_start = self.kind == Kind::RunStart;
         Event {
             kind: self.kind,
             id: self.id,
             name: symbols.name(self.name),
             announced: self
                 .announced_ms
-                .filter(|_| !is_start && !self.flags.has(EventFlags::NATIVE_DURATION))
+                .filter(|_| !self.flags.has(EventFlags::NATIVE_DURATION))
                 .map(Millis::new),
             budget: None,
-            deadline: self.announced_ms.filter(|_| is_start).map(Millis::new),
+            deadline: None,
             outcome: self.outcome,
             executed: !self.flags.has(EventFlags::NOT_EXECUTED),
             may_ask: self.flags.has(EventFlags::MAY_ASK),

@@ -1,7 +1,7 @@
 //! `policysim replay`: what one policy does to one run, and why.
 
 use anyhow::{Context, Result, bail};
-use policysim_policy::nearest;
+use policysim_policy::{Millis, nearest};
 use policysim_report::table::one_line;
 use policysim_report::transcript::Transcript;
 use policysim_report::units::duration as human;
@@ -35,11 +35,13 @@ pub(super) fn run(args: &ReplayArgs, global: &GlobalArgs) -> Result<ExitStatus> 
     }
     let run = find(&loaded.fleet, &args.run)?;
     let symbols = &loaded.fleet.symbols;
-    let (mut text, mut rest) = one(&policy, run, symbols, args.format)?;
+    let deadline = replay::recorded_deadline(run);
+    let (mut text, mut rest) = one(&policy, run, symbols, deadline, args.format)?;
     let mut successors = Vec::new();
     while let Some(run_on) = rest {
-        let (told, next) = one(&policy, &run_on, symbols, args.format)?;
         let from_ms = run_on.started_at_ms.abs_diff(run.started_at_ms);
+        let deadline = deadline.map(|deadline| deadline.since(Millis::new(from_ms)));
+        let (told, next) = one(&policy, &run_on, symbols, deadline, args.format)?;
         successors.push((from_ms, told));
         rest = next;
     }
@@ -55,12 +57,14 @@ fn one(
     policy: &Loaded,
     run: &Run,
     symbols: &Symbols,
+    deadline: Option<Millis>,
     format: ReplayFormat,
 ) -> Result<(String, Option<Run>)> {
     let mut outputs = Vec::new();
-    let replayed = replay::transcript(&policy.policy, run, symbols, |index, out| {
-        outputs.push((index, out));
-    });
+    let replayed =
+        replay::transcript_until(&policy.policy, run, symbols, deadline, |index, out| {
+            outputs.push((index, out));
+        });
     let transcript = Transcript {
         policy_name: &policy.name,
         policy: &policy.policy,

@@ -339,9 +339,7 @@ mod tests {
         let event = run.events[1].as_event(&found.symbols);
         assert_eq!((event.id, event.name), (CallId::from_text("c1"), "bash"));
         assert!(event.may_ask);
-        let start = run.events[0].as_event(&found.symbols);
-        assert_eq!(start.deadline, Some(policysim_policy::Millis::new(9_000)));
-        assert_eq!(start.announced, None);
+        assert_eq!(run.events[0].announced_ms, Some(9_000));
         let malformed: Vec<&str> = found
             .fates
             .iter()

@@ -43,6 +43,17 @@ impl Firing {
     }
 }
 
+/// What the caller of a run knows beside its policy, and how much is told.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Caller {
+    /// The agent's role.
+    pub(super) role: String,
+    /// A hard deadline, ms since the start.
+    pub(super) deadline_ms: Option<u64>,
+    /// How much the core tells.
+    pub(super) trace: Trace,
+}
+
 /// One policy over the live run.
 #[derive(Debug)]
 pub(super) struct Guard {
@@ -50,8 +61,7 @@ pub(super) struct Guard {
     pub(super) name: String,
     pub(super) policy: Policy,
     pub(super) power: Power,
-    role: String,
-    trace: Trace,
+    caller: Caller,
     dog: Watchdog,
     firing: Option<Firing>,
     /// Whether the firing that stands was told.
@@ -60,20 +70,13 @@ pub(super) struct Guard {
 
 impl Guard {
     /// Arms the policy over a run that starts now.
-    pub(super) fn arm(
-        name: String,
-        policy: Policy,
-        power: Power,
-        role: &str,
-        trace: Trace,
-    ) -> Self {
-        let dog = watchdog(&policy, Millis::ZERO, role, trace);
+    pub(super) fn arm(name: String, policy: Policy, power: Power, caller: Caller) -> Self {
+        let dog = watchdog(&policy, Millis::ZERO, &caller);
         Self {
             name,
             policy,
             power,
-            role: role.to_owned(),
-            trace,
+            caller,
             dog,
             firing: None,
             told: false,
@@ -133,7 +136,7 @@ impl Guard {
     /// Starts a new watchdog from the activity at `at_ms`, and feeds it that.
     pub(super) fn begin_again(&mut self, at_ms: u64, event: &Event<'_>) {
         let at = Millis::new(at_ms);
-        self.dog = watchdog(&self.policy, at, &self.role, self.trace);
+        self.dog = watchdog(&self.policy, at, &self.caller);
         self.firing = None;
         self.told = false;
         self.dog.handle_event(at, event);
@@ -159,11 +162,11 @@ impl Guard {
     }
 }
 
-fn watchdog(policy: &Policy, start: Millis, role: &str, trace: Trace) -> Watchdog {
+fn watchdog(policy: &Policy, start: Millis, caller: &Caller) -> Watchdog {
     let setup = Setup {
-        role,
-        trace,
-        ..Setup::default()
+        role: &caller.role,
+        deadline: caller.deadline_ms.map(Millis::new),
+        trace: caller.trace,
     };
     Watchdog::with(policy, start, &setup)
 }
@@ -178,7 +181,7 @@ mod tests {
         let mut policy = Policy::default();
         policy.idle.window = Some(Millis::new(100));
         policy.total.budget = Some(Millis::new(1_000));
-        Guard::arm("p".to_owned(), policy, power, "", Trace::Verdict)
+        Guard::arm("p".to_owned(), policy, power, Caller::default())
     }
 
     fn at(guard: &Guard) -> Option<(Cause, u64)> {

@@ -82,12 +82,7 @@ impl Observed {
         let mut event = Event::new(self.kind)
             .with_id(CallId::from_text(&self.id))
             .with_name(&self.name);
-        let announced = self.announced_ms.map(Millis::new);
-        if self.kind == Kind::RunStart {
-            event.deadline = announced;
-        } else {
-            event.announced = announced;
-        }
+        event.announced = self.announced_ms.map(Millis::new);
         event.outcome = self.outcome;
         event.may_ask = self.may_ask;
         event

@@ -181,6 +181,9 @@ fn fact(output: &Output) -> Value {
                 "end": silence.end.name(),
             }),
         ),
+        Output::TurnStop { at, cap } => {
+            named("turn_stop", json!({ "t_ms": at.as_u64(), "cap": cap }))
+        }
         Output::Fired(verdict) => named("fired", verdict_fields(verdict)),
         Output::Ended(verdict) => named("ended", verdict_fields(verdict)),
     }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::args::WatchArgs;
 use super::clock::{Clock, wall_ms};
-use super::guard::{Guard, Power};
+use super::guard::{Caller, Guard, Power};
 use super::live::{Live, Setup};
 use super::outcome::{NOT_FOUND, NOT_RUNNABLE, Outcome};
 use super::record::{FORMAT, Recorder, SCHEMA_VERSION};
@@ -51,7 +51,17 @@ pub(super) fn watched(args: &WatchArgs, global: &GlobalArgs) -> Result<u8> {
         }
         None => None,
     });
-    let guards = guards(args, global, policies, record.is_on());
+    let caller = Caller {
+        role: args.role.clone(),
+        deadline_ms,
+        // Whoever keeps no record needs no transcript.
+        trace: if record.is_on() {
+            Trace::Full
+        } else {
+            Trace::Verdict
+        },
+    };
+    let guards = guards(args, global, policies, &caller);
     let tree = Tree::root_here();
     let clock = Clock::start();
     record.line(&head(args, &guards));
@@ -115,7 +125,7 @@ fn guards(
     args: &WatchArgs,
     global: &GlobalArgs,
     policies: Vec<(String, Policy)>,
-    recorded: bool,
+    caller: &Caller,
 ) -> Vec<Guard> {
     let outer = outer_watch().filter(|_| !args.own_clock);
     if let Some(pid) = outer {
@@ -127,11 +137,6 @@ fn guards(
             ),
         );
     }
-    let trace = if recorded {
-        Trace::Full
-    } else {
-        Trace::Verdict
-    };
     policies
         .into_iter()
         .enumerate()
@@ -143,7 +148,7 @@ fn guards(
                 0 => Power::Enforces,
                 _ => Power::Shadows,
             };
-            Guard::arm(name, policy, power, &args.role, trace)
+            Guard::arm(name, policy, power, caller.clone())
         })
         .collect()
 }
