@@ -2,7 +2,7 @@
 //! silence (BR-80).
 
 use super::{Watched, ms, watch};
-use crate::Place;
+use crate::{Place, repository};
 
 /// Idle half a second; everything that Pi's events can open pauses it.
 const POLICY: &str = "\
@@ -195,4 +195,39 @@ fn the_other_streams_are_recognised() {
             assert!(said(&watched).contains(&kind), "{format}: {kind}");
         }
     }
+}
+
+/// The stand-in of the README: what it says that it waits for is waited for, what it does not say is a hang.
+#[test]
+fn the_stand_in_of_the_examples_does_what_the_readme_says() {
+    let examples = repository().join("data/examples");
+    let agent = examples.join("stand-in-agent.sh");
+    let policy = examples.join("policy-watch.toml");
+    let run = |steps: &[&str]| {
+        let place = Place::new();
+        let command = [&["sh", agent.to_str().unwrap()], steps].concat();
+        watch(&place, &format!("--policy {}", policy.display()), &command)
+    };
+    let hangs = run(&["tool:1.5", "question:1.5", "retry:1.5", "answer", "hang"]);
+    assert_eq!(hangs.ended(), (Some(124), "idle_timeout"));
+    assert_eq!(
+        ms(hangs.note("kill"), "deadline_ms"),
+        hangs.first("message_end") + 1_000
+    );
+    let paused: Vec<&str> = hangs
+        .record
+        .iter()
+        .filter(|line| line["fact"] == "paused")
+        .map(|line| line["for"].as_str().unwrap())
+        .collect();
+    assert_eq!(paused, ["tool", "human", "backoff"]);
+    assert_eq!(
+        run(&["tool:1.5", "answer", "done"]).ended(),
+        (Some(0), "exited")
+    );
+    assert_eq!(run(&["think:3"]).ended(), (Some(124), "idle_timeout"));
+    assert_eq!(
+        run(&["answer", "done", "hang"]).ended(),
+        (Some(0), "cleanup_forced")
+    );
 }

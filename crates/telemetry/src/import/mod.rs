@@ -55,7 +55,7 @@ use pi::Pi;
 use read::{Translate, read_document, read_lines};
 use source::{Agent, Source};
 
-pub(crate) use event::tool_wait;
+pub use event::tool_wait;
 pub(crate) use names::{bounded, opaque, unsteered};
 pub use report::{
     Accounting, AgentSeen, BadLine, BadReason, Counts, Delegation, Fate, LISTED_BAD_LINES,

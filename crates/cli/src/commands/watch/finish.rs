@@ -112,12 +112,15 @@ impl Live {
         let accepts = self.guards[0].policy.kill.late_success == LateSuccess::Accept;
         match fired {
             // It ended between the decision and the signal.
-            Some(firing) if !(accepts && exit == Exit::Code(0)) => Outcome::Killed {
-                cause: firing.verdict.cause,
-                exit: Some(exit),
-                succeeded: self.seen.succeeded(),
-                survived: false,
-            },
+            Some(firing) if !(accepts && exit == Exit::Code(0)) => {
+                tell::ended_first(self, &firing);
+                Outcome::Killed {
+                    cause: firing.verdict.cause,
+                    exit: Some(exit),
+                    succeeded: self.seen.succeeded(),
+                    survived: false,
+                }
+            }
             _ => Outcome::Ended(exit),
         }
     }

@@ -59,8 +59,28 @@ pub(super) const LATE_BYTES_MS: u64 = 200;
 /// How long ended orphans may lie about.
 const BURIAL_MS: u64 = 1_000;
 
+/// How the other threads tell.
+pub(super) struct Channel {
+    pub(super) send: SyncSender<Message>,
+    receive: Receiver<Message>,
+}
+
+impl Channel {
+    /// Opens it, and has signals told from now on: a command that is started after that never outlives a `watch` that
+    /// is told to end.
+    ///
+    /// # Errors
+    /// When signals cannot be waited for.
+    pub(super) fn open() -> Result<Self> {
+        let (send, receive) = sync_channel(WAITING_MESSAGES);
+        signals::heed(send.clone()).context("cannot wait for signals")?;
+        Ok(Self { send, receive })
+    }
+}
+
 /// What a run is watched with.
 pub(super) struct Setup {
+    pub(super) channel: Channel,
     pub(super) clock: Clock,
     pub(super) guards: Vec<Guard>,
     pub(super) record: Recorder,
@@ -136,7 +156,7 @@ impl Live {
     /// # Errors
     /// When a thread cannot be started.
     pub(super) fn begin(setup: Setup, started: Started) -> Result<Self> {
-        let (send, receive) = sync_channel(WAITING_MESSAGES);
+        let Channel { send, receive } = setup.channel;
         let clock = setup.clock;
         let lent = Lent::to(started.pid);
         if lent.is_some() {
@@ -150,8 +170,7 @@ impl Live {
         let parse = setup.stream.is_read();
         let stdout = reader(started.stdout, Pipe::Stdout, parse, &send)?;
         let stderr = reader(started.stderr, Pipe::Stderr, false, &send)?;
-        child::wait_for(started.pid, clock, send.clone()).context("cannot start a thread")?;
-        signals::heed(send).context("cannot wait for signals")?;
+        child::wait_for(started.pid, clock, send).context("cannot start a thread")?;
         let mut live = Self {
             clock,
             receive,
@@ -499,10 +518,14 @@ impl Live {
             }
             let waits = |intake: &Intake| intake.holds_bytes() && !intake.is_blocked();
             let unread = waits(&self.stdout) || waits(&self.stderr);
-            if !unread || self.clock.now_ms() >= until_ms {
+            if self.clock.now_ms() >= until_ms {
                 return false;
             }
+            // Also what was read and is about to be told.
             self.take_within(1);
+            if !unread {
+                return self.signal_ms().is_none();
+            }
         }
     }
 }

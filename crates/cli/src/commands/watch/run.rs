@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::args::WatchArgs;
 use super::clock::{Clock, wall_ms};
 use super::guard::{Caller, Guard, Power};
-use super::live::{Live, Setup};
+use super::live::{Channel, Live, Setup};
 use super::outcome::{NOT_FOUND, NOT_RUNNABLE, Outcome};
 use super::record::{FORMAT, Recorder, SCHEMA_VERSION};
 use super::session::SessionWatcher;
@@ -63,13 +63,16 @@ pub(super) fn watched(args: &WatchArgs, global: &GlobalArgs) -> Result<u8> {
     };
     let guards = guards(args, global, policies, &caller);
     let tree = Tree::root_here();
+    let channel = Channel::open()?;
     let clock = Clock::start();
     record.line(&head(args, &guards));
+    record.flush();
     let started = match child::start(&args.command, args.pty) {
         Ok(started) => started,
         Err(error) => return Ok(not_started(args, &mut record, &error)),
     };
     let setup = Setup {
+        channel,
         clock,
         guards,
         record,

@@ -122,6 +122,17 @@ pub(super) fn killed(live: &Live, firing: &Firing, used_ms: u64, stopped: &Stopp
     survivors(live, stopped);
 }
 
+/// The command ended by itself after the firing, before the signal.
+pub(super) fn ended_first(live: &Live, firing: &Firing) {
+    let guard = &live.guards[0];
+    let why = why(guard, &firing.verdict);
+    line(
+        live,
+        &format!("timed out, and it ended before the signal: {why}"),
+    );
+    line(live, &advice(guard, &firing.verdict));
+}
+
 /// How to allow more.
 fn advice(guard: &Guard, verdict: &Verdict) -> String {
     match limit(&guard.policy, verdict.cause) {

@@ -7,6 +7,8 @@ mod claude;
 mod codex;
 mod pi;
 
+use policysim_sim::run::WaitKind;
+use policysim_telemetry::import::tool_wait;
 use serde::Deserialize;
 
 use super::args::StreamChoice;
@@ -177,18 +179,9 @@ fn recognise(line: &str) -> Option<StreamChoice> {
     }
 }
 
-/// Names of tools whose call is a question to a human.
+/// Whether a call of that tool is a question to a human.
 fn asks_a_human(tool: &str) -> bool {
-    matches!(
-        tool,
-        "AskUserQuestion"
-            | "ExitPlanMode"
-            | "EnterPlanMode"
-            | "request_user_input"
-            | "question"
-            | "ask_user"
-            | "exit_plan_mode"
-    )
+    tool_wait(tool) == WaitKind::Human
 }
 
 #[cfg(test)]
