@@ -5,7 +5,7 @@ use std::fs;
 use crate::{Done, Place, finish, fleet, repository};
 
 /// Every command and subcommand.
-const COMMANDS: [&str; 19] = [
+const COMMANDS: [&str; 20] = [
     "",
     "import",
     "gaps",
@@ -22,6 +22,7 @@ const COMMANDS: [&str; 19] = [
     "policy schema",
     "synth",
     "synth run",
+    "watch",
     "completions",
     "man",
     "help",

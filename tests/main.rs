@@ -23,6 +23,8 @@ mod regression;
 mod scenarios;
 mod snapshots;
 mod transcripts;
+#[cfg(target_os = "linux")]
+mod watch;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::commands::gate::GateArgs;
 use crate::commands::policy::PolicyArgs;
 use crate::commands::settle::args::SettleArgs;
+use crate::commands::watch::args::WatchArgs;
 
 /// Size the timeouts that decide whether an LLM agent lives or dies.
 ///
@@ -66,6 +67,8 @@ pub(crate) enum Command {
     Policy(PolicyArgs),
     /// Draw synthetic runs from a model
     Synth(SynthArgs),
+    /// Run a command under a policy, and record what is seen of it
+    Watch(Box<WatchArgs>),
     /// Print a completion script for a shell
     #[command(
         after_help = "Example:\n  policysim completions bash > ~/.local/share/bash-completion/completions/policysim"
@@ -110,7 +113,7 @@ pub(crate) struct DataArgs {
     #[arg(value_name = "DATASET")]
     pub(crate) data: Vec<PathBuf>,
     /// Read every file as this format instead of recognising it
-    /// (claude, codex, copilot, gemini, opencode, pi, events, samples)
+    /// (claude, codex, copilot, gemini, opencode, pi, events, samples, policysim)
     #[arg(long, value_name = "FORMAT")]
     pub(crate) input_format: Option<String>,
     #[command(flatten)]
@@ -157,7 +160,7 @@ pub(crate) struct ImportArgs {
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: PathBuf,
     /// Read every file as this format instead of recognising it
-    /// (claude, codex, copilot, gemini, opencode, pi, events, samples)
+    /// (claude, codex, copilot, gemini, opencode, pi, events, samples, policysim)
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<String>,
     #[command(flatten)]

@@ -9,6 +9,7 @@ mod replay;
 pub(crate) mod settle;
 pub(crate) mod sweep;
 mod synth;
+pub(crate) mod watch;
 
 use anyhow::{Context, Result};
 
@@ -31,6 +32,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitStatus> {
         Command::Sweep(args) => sweep::run(&args, global),
         Command::Policy(args) => policy::run(&args, global),
         Command::Synth(args) => synth::run(&args, global),
+        Command::Watch(args) => Ok(watch::run(&args, global)),
         Command::Completions { shell } => generate::completions(shell),
         Command::Man => generate::man(),
     }

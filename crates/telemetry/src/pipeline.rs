@@ -35,7 +35,7 @@ pub enum InputFormat {
 impl InputFormat {
     /// Every format, in the order in which they are listed.
     pub fn all() -> impl Iterator<Item = Self> {
-        let tables = [TableKind::Events, TableKind::Samples].map(Self::Table);
+        let tables = [TableKind::Events, TableKind::Samples, TableKind::Record].map(Self::Table);
         Format::ALL.into_iter().map(Self::Log).chain(tables)
     }
 
