@@ -8,7 +8,7 @@ use policysim_policy::document::{self, Value};
 use policysim_policy::{Cause, Millis, check, duration, nearest};
 use policysim_sim::gate::{
     Bound, Cluster, Compare, DriftRule, FigureRule, FindingsRule, KeyRule, Mapping, Metric,
-    Operand, Rule, Rules, SameRule, Scope, Subject, Unit,
+    Operand, Rule, Rules, SameRule, Scope, Source, Subject, Unit,
 };
 use policysim_sim::grid;
 use policysim_sim::stats::{Level, Prob};
@@ -258,7 +258,8 @@ fn bound(fields: &mut Fields, metric: Metric) -> Result<(Bound, f64, String), Wr
 
 /// No number of runs shows that a rate is 0, or that everything is detected.
 fn refuse_unprovable(metric: Metric, bound: Bound, amount: f64) -> Result<(), String> {
-    let is_rate = metric.takes_strata() || metric.takes_cause();
+    let is_rate =
+        metric.takes_strata() || metric.takes_cause() || metric.source() == Source::Settlement;
     let never = match bound {
         Bound::Max => amount <= 0.0,
         Bound::Min => metric.unit() == Unit::Share && amount >= 1.0,

@@ -309,7 +309,7 @@ impl Field {
                 .parse::<u32>()
                 .map(f64::from)
                 .map_err(|_| self.wrong(unit.expected())),
-            Unit::PerHour => number(&text)
+            Unit::PerHour | Unit::PerRun => number(&text)
                 .filter(|number| *number > 0.0)
                 .ok_or_else(|| self.wrong(unit.expected())),
         }

@@ -10,7 +10,7 @@ use crate::units::{duration, grouped, percent};
 pub(super) fn value(unit: Unit, amount: f64) -> String {
     match unit {
         Unit::Count => grouped(amount.round() as u64),
-        Unit::PerHour => text(round_to(amount, 3)),
+        Unit::PerHour | Unit::PerRun => text(round_to(amount, 3)),
         Unit::Share => percent(amount),
         // a duration is a whole number of ms; a mean of them rounds up, against the policy
         Unit::Span => duration(amount.ceil() as u64),

@@ -7,6 +7,7 @@ use super::check::{Code, Figure, Verdict};
 use super::metric::{Metric, Source};
 use super::rate::{Judged, RateBound, rate};
 use super::rules::{Bound, FigureRule};
+use super::settled::settled;
 
 /// A figure of now, of the baseline and their change, judged.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -39,7 +40,11 @@ pub(super) fn absolute(rule: &FigureRule, context: Context<'_>) -> Judged {
     if rule.metric.takes_quantile() {
         return quantile(rule, context);
     }
-    let mut judged = amount(rule, context);
+    let mut judged = if rule.metric.source() == Source::Settlement {
+        settled(rule, context)
+    } else {
+        amount(rule, context)
+    };
     if judged.verdict.is_none() {
         let (verdict, code) = by_limits(
             judged.figure.lower,
@@ -130,6 +135,17 @@ fn figure(rule: &FigureRule, context: Context<'_>) -> Judged {
         judged.figure.hits = None;
         judged.verdict = judged.verdict.filter(|verdict| *verdict == Verdict::NoData);
         judged.code = judged.code.filter(|_| judged.verdict.is_some());
+        return judged;
+    }
+    if rule.metric.source() == Source::Settlement {
+        let plain = FigureRule {
+            bound: Bound::Max,
+            ..rule.clone()
+        };
+        let mut judged = settled(&plain, context);
+        judged.verdict = judged.verdict.filter(|verdict| *verdict == Verdict::NoData);
+        judged.code = judged.code.filter(|_| judged.verdict.is_some());
+        (judged.figure.needed, judged.figure.needed_at_best) = (None, None);
         return judged;
     }
     amount(rule, context)

@@ -7,6 +7,7 @@ use policysim_policy::{Millis, Policy};
 use crate::gaps::{self, Line, Silences};
 use crate::readings;
 use crate::run::{EventFlags, Fleet};
+use crate::settle::{Cast, Changes, Habits, Settlement, settlement};
 
 use super::outcome::{Outcomes, outcomes};
 use super::rules::Needs;
@@ -31,6 +32,8 @@ pub struct Figures {
     pub outcomes: Option<Outcomes>,
     /// The policy with other windows, ms, over every run.
     pub by_window: BTreeMap<u64, Outcomes>,
+    /// Parents that wait for every run.
+    pub settlement: Option<Settlement>,
     /// Waits and readings of the policy's idle clock.
     pub silences: Option<BTreeMap<Line, Silences>>,
     /// Counts of the dataset itself.
@@ -50,6 +53,8 @@ pub struct Origin {
     pub samples_only: bool,
     /// The idle limit under which the runs were recorded, where the user says so.
     pub recorded_idle: Option<Millis>,
+    /// Seed of simulated parents.
+    pub seed: u64,
 }
 
 /// Collects what `needs` names of `fleet` under `policy`.
@@ -64,6 +69,10 @@ pub fn figures_of(fleet: &Fleet, policy: &Policy, needs: &Needs, origin: Origin)
             other.idle.window = Some(Millis::new(window_ms));
             found.by_window.insert(window_ms, outcomes(fleet, &other));
         }
+    }
+    if needs.settlement && !origin.samples_only {
+        let cast = Cast::recorded(fleet, Changes::default(), origin.seed);
+        found.settlement = Some(settlement(policy, &cast, &Habits::default(), origin.seed));
     }
     if needs.data {
         let waits = gaps::waits(fleet, None, EventFlags::default());

@@ -14,6 +14,8 @@ pub enum Unit {
     Count,
     /// A number per hour of active agent time.
     PerHour,
+    /// A number per run.
+    PerRun,
     /// A share of runs, hangs or waits, from 0 to 1.
     Share,
     /// A time, in ms.
@@ -25,7 +27,7 @@ impl Unit {
     pub const fn expected(self) -> &'static str {
         match self {
             Self::Count => "a whole number such as 300",
-            Self::PerHour => "a number such as 0.5",
+            Self::PerHour | Self::PerRun => "a number such as 0.5",
             Self::Share => "a share such as \"1%\" or 0.01",
             Self::Span => "a duration such as \"300s\"",
         }
@@ -36,6 +38,7 @@ impl Unit {
         match self {
             Self::Count => "count",
             Self::PerHour => "per_hour",
+            Self::PerRun => "per_run",
             Self::Share => "share",
             Self::Span => "ms",
         }
@@ -49,6 +52,8 @@ pub enum Source {
     Policy,
     /// What the policy does to the recorded runs.
     Replay,
+    /// Simulated parents that wait for the recorded runs.
+    Settlement,
     /// Recorded waits and the readings of the policy's idle clock.
     Silences,
     /// The dataset's own counts.
@@ -58,10 +63,14 @@ pub enum Source {
 /// One figure.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Metric {
+    /// Share of parents' time spent in waits.
+    BlockedShare,
     /// Share of hung runs killed within their record.
     DetectedShare,
     /// Last activity to firing, of runs that hung.
     DetectionTime,
+    /// Expired waits per run.
+    ExpiriesPerRun,
     /// Runs killed though alive.
     FalseKillRate,
     /// The same per hour of active agent time.
@@ -72,14 +81,22 @@ pub enum Metric {
     HungRuns,
     /// All kills per run, rightly or not.
     KillRate,
+    /// Share of hangs that the parent knows of within the wait they begin in, or the next.
+    KnownInWait,
     /// Share of input lines that could not be read.
     MalformedShare,
+    /// Healthy runs that a parent took for failed when a wait expired.
+    MisreadRate,
     /// Runs not labelled as hung.
     Runs,
     /// Sessions that the runs come from.
     Sessions,
+    /// Share of hangs beginning inside a wait that settle before it is over (simulated).
+    SettledInWait,
     /// Share of hangs that settle in the wait they begin in (closed form).
     SettlesInWait,
+    /// Share of slot time that hung runs hold.
+    SlotsHeldShare,
     /// Last activity to settling, per hung run.
     SlotTimeLost,
     /// Readings of the idle clock, or waits of a kind, or the longest reading of each run.
@@ -102,6 +119,12 @@ impl Metric {
             Self::DetectedShare,
             Self::DetectionTime,
             Self::SettlesInWait,
+            Self::SettledInWait,
+            Self::KnownInWait,
+            Self::MisreadRate,
+            Self::ExpiriesPerRun,
+            Self::BlockedShare,
+            Self::SlotsHeldShare,
             Self::SlotTimeLost,
             Self::WorkLost,
             Self::Ties,
@@ -121,17 +144,23 @@ impl Metric {
     /// The metric's name in rules and output.
     pub fn name(self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
+            Self::BlockedShare => "blocked_share",
             Self::DetectedShare => "detected_share",
             Self::DetectionTime => "detection_time",
+            Self::ExpiriesPerRun => "expiries_per_run",
             Self::FalseKillRate => "false_kill_rate",
             Self::FalseKillsPerHour => "false_kills_per_hour",
             Self::FlaggedShare => "flagged_share",
             Self::HungRuns => "hung_runs",
             Self::KillRate => "kill_rate",
+            Self::KnownInWait => "known_in_wait",
             Self::MalformedShare => "malformed_share",
+            Self::MisreadRate => "misread_rate",
             Self::Runs => "runs",
             Self::Sessions => "sessions",
+            Self::SettledInWait => "settled_in_wait",
             Self::SettlesInWait => "settles_in_wait",
+            Self::SlotsHeldShare => "slots_held_share",
             Self::SlotTimeLost => "slot_time_lost",
             Self::Silence(Line::Idle) => "idle_gap",
             Self::Silence(Line::Longest) => "longest_idle_gap",
@@ -163,16 +192,22 @@ impl Metric {
     /// What it is counted in.
     pub const fn unit(self) -> Unit {
         match self {
-            Self::DetectedShare
+            Self::BlockedShare
+            | Self::DetectedShare
             | Self::FalseKillRate
             | Self::FlaggedShare
             | Self::KillRate
+            | Self::KnownInWait
             | Self::MalformedShare
+            | Self::MisreadRate
+            | Self::SettledInWait
             | Self::SettlesInWait
+            | Self::SlotsHeldShare
             | Self::UnresolvedShare => Unit::Share,
             Self::DetectionTime | Self::Silence(_) | Self::SlotTimeLost | Self::WorkLost => {
                 Unit::Span
             }
+            Self::ExpiriesPerRun => Unit::PerRun,
             Self::FalseKillsPerHour => Unit::PerHour,
             Self::HungRuns | Self::Runs | Self::Sessions | Self::Ties => Unit::Count,
         }
@@ -182,6 +217,12 @@ impl Metric {
     pub const fn source(self) -> Source {
         match self {
             Self::SettlesInWait => Source::Policy,
+            Self::BlockedShare
+            | Self::ExpiriesPerRun
+            | Self::KnownInWait
+            | Self::MisreadRate
+            | Self::SettledInWait
+            | Self::SlotsHeldShare => Source::Settlement,
             Self::Silence(_) => Source::Silences,
             Self::FlaggedShare | Self::MalformedShare => Source::Telemetry,
             _ => Source::Replay,
@@ -212,7 +253,13 @@ impl Metric {
     /// The policy keys that decide it, the first the one to look at first.
     pub const fn keys(self) -> &'static [&'static str] {
         match self {
-            Self::SettlesInWait => &[
+            Self::BlockedShare
+            | Self::ExpiriesPerRun
+            | Self::KnownInWait
+            | Self::MisreadRate
+            | Self::SettledInWait
+            | Self::SettlesInWait
+            | Self::SlotsHeldShare => &[
                 "idle.window",
                 "task_wait.timeout",
                 "kill.delay",
@@ -239,7 +286,11 @@ impl Metric {
     /// What it is counted over.
     pub const fn noun(self) -> &'static str {
         match self {
-            Self::DetectedShare | Self::DetectionTime | Self::SlotTimeLost => "hangs",
+            Self::DetectedShare
+            | Self::DetectionTime
+            | Self::KnownInWait
+            | Self::SettledInWait
+            | Self::SlotTimeLost => "hangs",
             Self::FalseKillsPerHour => "active seconds",
             Self::FlaggedShare | Self::Silence(Line::HandOff | Line::Wait(_)) => "waits",
             Self::MalformedShare => "lines",
@@ -251,16 +302,26 @@ impl Metric {
     /// What it says, in a few words.
     pub fn doc(self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
+            Self::BlockedShare => "share of parents' time spent in waits (simulated)",
             Self::DetectedShare => "share of hung runs killed within their record",
             Self::DetectionTime => "last activity to firing, of hung runs; a quantile",
+            Self::ExpiriesPerRun => "expired waits per run (simulated)",
             Self::FalseKillRate => "runs killed though alive, per run not labelled as hung",
             Self::FalseKillsPerHour => "false kills per hour of active agent time",
             Self::FlaggedShare => "share of waits flagged so that sizing leaves them out",
             Self::HungRuns => "runs labelled as hung",
             Self::KillRate => "kills per run, rightly or not",
+            Self::KnownInWait => {
+                "share of hangs that the parent knows of within the first wait (simulated)"
+            }
+            Self::MisreadRate => "healthy runs taken for failed when a wait expired (simulated)",
             Self::MalformedShare => "share of input lines that could not be read",
             Self::Runs => "runs not labelled as hung",
             Self::Sessions => "sessions that the runs come from",
+            Self::SettledInWait => {
+                "share of hangs beginning inside a wait that settle before it is over (simulated)"
+            }
+            Self::SlotsHeldShare => "share of slot time that hung runs hold (simulated)",
             Self::SettlesInWait => {
                 "share of hangs that settle in the wait they begin in (closed form, no data)"
             }

@@ -16,6 +16,7 @@ mod outcome;
 mod policy_rules;
 mod rate;
 mod rules;
+mod settled;
 
 pub use check::{Check, Code, Detail, Difference, Figure, Gate, Part, Parts, Verdict};
 pub use evaluate::{Evidence, evaluate};

@@ -297,6 +297,8 @@ pub struct Needs {
     pub data: bool,
     /// The policy over every run.
     pub replay: bool,
+    /// Simulated parents over every run.
+    pub settlement: bool,
     /// Waits and readings of the idle clock.
     pub silences: bool,
     /// A baseline.
@@ -318,6 +320,7 @@ impl Rules {
                     match figure.metric.source() {
                         Source::Policy => {}
                         Source::Replay => needs.replay = true,
+                        Source::Settlement => needs.settlement = true,
                         Source::Silences => needs.silences = true,
                         Source::Telemetry => needs.data = true,
                     }
@@ -327,7 +330,7 @@ impl Rules {
                 Subject::Findings(_) | Subject::Key(_) | Subject::Same(_) => {}
             }
         }
-        needs.data |= needs.replay || needs.silences;
+        needs.data |= needs.replay || needs.silences || needs.settlement;
         needs.windows.sort_unstable();
         needs.windows.dedup();
         needs

@@ -40,6 +40,7 @@ pub(super) fn run(args: &InitArgs, global: &GlobalArgs) -> Result<ExitStatus> {
     let needs = Needs {
         data: true,
         replay: true,
+        settlement: true,
         silences: true,
         ..Needs::default()
     };
@@ -48,6 +49,7 @@ pub(super) fn run(args: &InitArgs, global: &GlobalArgs) -> Result<ExitStatus> {
         malformed: loaded.header.malformed_lines,
         samples_only: loaded.samples_only,
         recorded_idle: None,
+        seed: global.seed,
     };
     let figures = figures_of(&loaded.fleet, &policy.policy, &needs, origin);
     let evidence = Evidence {
@@ -230,6 +232,10 @@ fn claims(policy: &policy_file::Loaded, evidence: Evidence<'_>) -> Vec<Claim> {
                 "90%", "80%", "70%", "60%", "50%", "40%", "30%", "20%", "10%",
             ],
         ),
+    ));
+    claims.push(Claim::new(
+        "Hangs beginning inside a wait that settle before it is over, as parents are simulated to wait.",
+        bounded("metric = \"settled_in_wait\"", "min", &["90%", "70%", "50%", "30%"]),
     ));
     claims.push(Claim::new(
         "Active time thrown away per run.",

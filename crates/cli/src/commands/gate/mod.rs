@@ -120,6 +120,7 @@ impl Side {
             malformed: loaded.header.malformed_lines,
             samples_only: loaded.samples_only,
             recorded_idle: rules.recorded_idle,
+            seed: global.seed,
         };
         Ok(Self {
             figures: figures_of(&loaded.fleet, &policy.policy, needs, origin),
