@@ -7,6 +7,7 @@ use crate::board::{Board, Frame, PARTS, Slots, Walk};
 use crate::plan::Plan;
 use crate::run::{RecordedEnd, Run};
 use crate::strata::StratumKey;
+use crate::stretches::Stretches;
 use crate::sweep::day;
 use crate::tally::CellCounts;
 
@@ -34,6 +35,12 @@ pub struct SweepPartial {
     hung: [u64; PARTS],
     pub(crate) boards: Vec<Board>,
     pub(crate) direct: Board,
+    /// What the idle clock reads under each structure.
+    pub(crate) stretches: Vec<Stretches>,
+    /// Active time of all runs, ms.
+    pub(crate) active_ms: u128,
+    /// Runs not labelled as hung, by calendar day and half.
+    days: BTreeMap<i64, [u64; PARTS]>,
     pub(crate) work: Work,
 }
 
@@ -51,6 +58,9 @@ impl SweepPartial {
                 .map(|lines| Board::new(lines.count(), lines.places()))
                 .collect(),
             direct: Board::new(plan.direct.len(), 1),
+            stretches: vec![Stretches::default(); plan.structures.len()],
+            active_ms: 0,
+            days: BTreeMap::new(),
             work: Work::default(),
         }
     }
@@ -77,6 +87,7 @@ impl SweepPartial {
             for &group in &slots.groups {
                 self.runs[group][part] += 1;
             }
+            self.days.entry(slots.day).or_default()[part] += 1;
         }
     }
 
@@ -115,11 +126,37 @@ impl SweepPartial {
             mine.merge(theirs, &groups);
         }
         self.direct.merge(other.direct, &groups);
+        for (mine, theirs) in self.stretches.iter_mut().zip(&other.stretches) {
+            mine.merge(theirs);
+        }
+        self.active_ms += other.active_ms;
+        for (day, theirs) in other.days {
+            let mine = self.days.entry(day).or_default();
+            for (mine, theirs) in mine.iter_mut().zip(theirs) {
+                *mine += theirs;
+            }
+        }
         self.work.runs += other.work.runs;
         self.work.events += other.work.events;
         self.work.passes += other.work.passes;
         self.work.replays += other.work.replays;
         self
+    }
+
+    /// Active time of all runs, ms.
+    pub const fn active_ms(&self) -> u128 {
+        self.active_ms
+    }
+
+    /// Runs not labelled as hung by calendar day: of both halves, and of the certifying one.
+    pub fn days(&self) -> [BTreeMap<i64, u64>; 2] {
+        let days = |count: fn(&[u64; PARTS]) -> u64| -> BTreeMap<i64, u64> {
+            self.days
+                .iter()
+                .map(|(&day, runs)| (day, count(runs)))
+                .collect()
+        };
+        [days(|runs| runs.iter().sum()), days(|runs| runs[1])]
     }
 
     /// The groups that cells are counted by, in the order of [`Part::strata`](crate::tally::Part::strata).

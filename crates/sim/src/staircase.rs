@@ -15,7 +15,7 @@ use crate::run::Symbols;
 use crate::scan::RunView;
 
 /// The longest span whose stretches of the idle clock are counted instead of told, ms.
-const LONGEST_FLOOR_MS: u64 = 1 << 15;
+pub(crate) const LONGEST_FLOOR_MS: u64 = 1 << 15;
 /// The longest interval between two looks of a driver that looks at every tenth of its window.
 const LONGEST_TENTH: Millis = Millis::from_secs(10);
 
