@@ -275,7 +275,7 @@ impl<'a> Judge<'a> {
             .map(|(day, &runs)| RunCounts {
                 runs,
                 ..rule
-                    .apply(part.days.get(day).copied().unwrap_or_default())
+                    .apply(part.days.get(*day).copied().unwrap_or_default())
                     .counts()
             })
             .collect()

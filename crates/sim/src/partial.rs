@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::board::{Board, Frame, PARTS, Slots, Walk};
+use crate::board::{Board, DayWalk, Frame, PARTS, Slots, Walk};
 use crate::plan::Plan;
 use crate::run::{RecordedEnd, Run};
 use crate::strata::StratumKey;
@@ -184,42 +184,24 @@ impl SweepPartial {
                     asked[place].push(candidate);
                 }
                 let mut walk = Walk::new(board, number, shared);
+                let mut days = DayWalk::new(board, number, shared);
                 for (place, candidates) in asked.iter().enumerate() {
                     walk.step();
+                    days.step();
                     for &candidate in candidates {
                         let window_ms = lines.windows.get(place).copied().unwrap_or(0);
-                        cells[candidate] = walk.cell(window_ms, &frame);
+                        cells[candidate] = walk.cell(window_ms, &frame, &days);
                     }
                 }
-                add_days(board, number, shared, split, &asked, &mut cells);
             }
         }
         for (number, direct) in plan.direct.iter().enumerate() {
             let mut walk = Walk::new(&self.direct, number, None);
+            let mut days = DayWalk::new(&self.direct, number, None);
             walk.step();
-            cells[direct.candidate] = walk.cell(0, &frame);
-            let asked = [vec![direct.candidate]];
-            add_days(&self.direct, number, None, split, &asked, &mut cells);
+            days.step();
+            cells[direct.candidate] = walk.cell(0, &frame, &days);
         }
         cells
     }
-}
-
-fn add_days(
-    board: &Board,
-    line: usize,
-    shared: Option<usize>,
-    split: bool,
-    asked: &[Vec<usize>],
-    cells: &mut [CellCounts],
-) {
-    board.days(line, shared, |part, day, place, tally| {
-        for &candidate in &asked[place] {
-            let cell = &mut cells[candidate];
-            cell.all.days.entry(day).or_default().add(&tally);
-            if !split || part == 1 {
-                cell.certify.days.entry(day).or_default().add(&tally);
-            }
-        }
-    });
 }

@@ -220,14 +220,14 @@ impl Structure {
             }
         };
         let (times, kinds) = (run.t_ms(), run.kinds());
-        let mut plain = Plain::of(run);
+        let (mut plain, mut feed) = (Plain::of(run), run.feed(symbols));
         let mut next = 0;
         take(&mut dog, 0);
         while next < times.len() {
             let until = plain.until(next);
             next += dog.handle_plain(&times[next..until], &kinds[next..until], &mut short);
             if next < times.len() {
-                dog.handle_event(Millis::new(times[next]), &run.core_event(next, symbols));
+                dog.handle_event(Millis::new(times[next]), &feed.event(next));
                 next += 1;
                 take(&mut dog, next);
             }

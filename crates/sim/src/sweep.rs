@@ -285,8 +285,11 @@ fn scan_runs<S: Scan>(
         scratch: Scratch::default(),
         batch: Batch::default(),
     };
+    // every share of the batches is counted in cells of its own, so there are few shares
+    let share = source.batches().div_ceil(4 * rayon::current_num_threads());
     (0..source.batches())
         .into_par_iter()
+        .with_min_len(share.max(1))
         .try_fold(worker, |mut worker, index| {
             let batch = source.read(index, &mut worker.batch)?;
             let mut runs = 0;

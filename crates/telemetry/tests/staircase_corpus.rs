@@ -62,8 +62,11 @@ fn lengthened(draw: &mut Draw, policy: &Policy, gaps: &[u64]) -> Policy {
         *first = scale(*first);
     }
     let named = p.pause.tool_limit.by_name.entries().iter();
-    p.pause.tool_limit.by_name =
-        ByName::new(named.map(|(_, limit)| ("Bash", limit.map(scale))).collect::<Vec<_>>());
+    p.pause.tool_limit.by_name = ByName::new(
+        named
+            .map(|(_, limit)| ("Bash", limit.map(scale)))
+            .collect::<Vec<_>>(),
+    );
     if let policysim_policy::Poll::Every(period) = &mut p.detect.poll {
         *period = scale(*period);
     }
@@ -117,7 +120,10 @@ fn real_sessions_are_answered_as_replays_do() {
         }
     }
     println!("{answered} of {all} pairs answered without a replay, all as the replay");
-    assert!(all >= 400_000 && answered * 100 > all * 95, "{answered} of {all}");
+    assert!(
+        all >= 400_000 && answered * 100 > all * 95,
+        "{answered} of {all}"
+    );
 }
 
 /// How many of `policies` are answered without a replay, each as a replay answers it.
