@@ -19,15 +19,22 @@ pub(crate) enum ExitStatus {
     OfCommand(u8),
 }
 
-impl Termination for ExitStatus {
-    fn report(self) -> ExitCode {
-        ExitCode::from(match self {
+impl ExitStatus {
+    /// The process's exit code.
+    pub(crate) const fn code(self) -> u8 {
+        match self {
             Self::Success => 0,
             Self::Finding => 1,
             Self::Error => 2,
             Self::Inconclusive => 3,
             Self::Bug => 101,
             Self::OfCommand(status) => status,
-        })
+        }
+    }
+}
+
+impl Termination for ExitStatus {
+    fn report(self) -> ExitCode {
+        ExitCode::from(self.code())
     }
 }

@@ -26,6 +26,7 @@ pub mod silence;
 pub mod staircase;
 pub mod stats;
 pub mod strata;
+pub mod stretches;
 pub mod summary;
 pub mod sweep;
 pub mod synth;

@@ -148,14 +148,14 @@ pub fn replay(policy: &Policy, run: &Run, symbols: &Symbols) -> Replayed {
 /// Never: a watchdog at the end of a record has a verdict.
 pub fn verdict(policy: &Policy, run: &RunView<'_>, symbols: &Symbols) -> Verdict {
     let mut dog = arm(policy, run.head, Trace::Verdict);
-    let mut plain = Plain::of(run);
+    let (mut plain, mut feed) = (Plain::of(run), run.feed(symbols));
     let (times, kinds) = (run.t_ms(), run.kinds());
     let mut next = 0;
     while next < times.len() && !has_fired(&dog) {
         let until = plain.until(next);
         next += dog.handle_plain(&times[next..until], &kinds[next..until], |_| {});
         if next < times.len() {
-            dog.handle_event(Millis::new(times[next]), &run.core_event(next, symbols));
+            dog.handle_event(Millis::new(times[next]), &feed.event(next));
             next += 1;
         }
     }
@@ -175,11 +175,9 @@ pub(crate) struct Plain<'a> {
 impl<'a> Plain<'a> {
     pub(crate) fn of(run: &RunView<'a>) -> Self {
         let flags = &run.events.flags[run.first..run.end];
-        let any = flags.iter().fold(0, |any, flags| any | flags.0);
-        let some = EventFlags(any).has(EventFlags::SUSPENDS);
         Self {
             flags,
-            more: if some { 0 } else { flags.len() },
+            more: if run.suspends { 0 } else { flags.len() },
         }
     }
 

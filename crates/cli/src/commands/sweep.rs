@@ -10,22 +10,21 @@ use policysim_report::charts;
 use policysim_report::sweep::SweepResult;
 use policysim_report::table::one_line;
 use policysim_report::units::grouped;
-use policysim_sim::certify::{Evidence, Plan};
+use policysim_sim::certify::Plan;
 use policysim_sim::choose::{self, Constraints, Context as ChoiceContext};
 use policysim_sim::focus;
 use policysim_sim::gaps::{self, Finding, Setting};
 use policysim_sim::grid;
 use policysim_sim::hang_cost::{self, hang_cost};
-use policysim_sim::ledger::ledger;
-use policysim_sim::readings;
+
 use policysim_sim::replay::replay;
 use policysim_sim::run::Fleet;
 use policysim_sim::scan::InMemory;
 use policysim_sim::stats::Prob;
 use policysim_sim::stats::bootstrap::Resampling;
-use policysim_sim::strata::{Strata, StratumKey};
+use policysim_sim::strata::StratumKey;
 use policysim_sim::sweep::{
-    Axis, Candidate, Grouping, Question as Asked, candidates, sized_runs, sweep,
+    Axis, Candidate, Question as Asked, candidates, sized_runs, sweep_scan,
 };
 use policysim_sim::verify::{Difference, VerifyError, verify};
 use policysim_telemetry::write_columns;
@@ -143,23 +142,23 @@ fn answer(question: Question<'_>, loaded: data::Loaded, global: &GlobalArgs) -> 
     let (fleet, candidates) = (&loaded.fleet, &question.candidates);
     let (base, plan) = (&question.base.policy, &question.plan);
     let by = question.args.by;
-    let strata = Strata::new(fleet, &strata_keys(by));
-    let max_rate = question.constraints.max_false_kill.map(Prob::to_f64);
-    let evidence = Evidence::new(fleet, candidates.len(), max_rate, global.seed);
-    let grouping = Grouping {
+    let asked = Asked {
         base,
-        strata: &strata,
-        halves: &evidence.halves,
+        candidates,
+        keys: &strata_keys(by),
+        seed: global.seed,
     };
     let bar = Bar::new(global.quiet, loaded.header.runs, "replaying");
-    let cells = sweep(fleet, candidates, grouping, &|runs| bar.add(runs));
+    let swept = sweep_scan(&InMemory::new(fleet), &asked, &|runs| bar.add(runs));
+    let swept = swept.unwrap_or_else(|never| match never {});
     bar.done();
-    let recorded = readings::recorded(fleet, base, question.recorded_idle);
+    let max_rate = question.constraints.max_false_kill.map(Prob::to_f64);
+    let evidence = swept.evidence(max_rate);
+    let cells = swept.cells(evidence.is_split());
+    let recorded = swept.recorded(question.recorded_idle);
     let context = ChoiceContext {
         base,
-        active_ms: sized_runs(fleet)
-            .map(|run| u128::from(ledger(run, run.end_ms).active_ms()))
-            .sum(),
+        active_ms: swept.partial().active_ms(),
         task_wait: question.task_wait,
         constraints: question.constraints,
         plan,
@@ -188,7 +187,7 @@ fn answer(question: Question<'_>, loaded: data::Loaded, global: &GlobalArgs) -> 
         resampled: focus::focus(fleet, base, candidates, &cost, &evidence, how),
         notes: notes(&question),
         pareto: choose::pareto(&cells, &figures),
-        detectors: readings::detectors(fleet, candidates),
+        detectors: swept.detectors(candidates),
         cost,
         findings: findings(fleet, base, window, question.recorded_idle),
         aborts: window.and_then(|window| recorded.abort_envelope(window)),
@@ -206,7 +205,7 @@ fn answer(question: Question<'_>, loaded: data::Loaded, global: &GlobalArgs) -> 
         seed: global.seed,
         choice,
         recorded,
-        strata: strata.groups().to_vec(),
+        strata: swept.partial().groups(),
         by: by.map(stratum_key),
     }
 }
