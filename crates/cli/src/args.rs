@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands::policy::PolicyArgs;
 use crate::commands::settle::args::SettleArgs;
+use crate::commands::synth::args::SynthArgs;
 
 /// Size the timeouts that decide whether an LLM agent lives or dies.
 ///
@@ -316,38 +317,4 @@ pub(crate) struct SweepArgs {
     /// How to print
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: OutputFormat,
-}
-
-#[derive(Args, Debug)]
-#[command(after_help = "\
-Example:
-  policysim synth run data/models/adr-0129.toml --runs 8000 --seed 0 --out demo")]
-pub(crate) struct SynthArgs {
-    #[command(subcommand)]
-    pub(crate) command: SynthCommand,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum SynthCommand {
-    /// Draw runs from a model and write a dataset
-    #[command(after_help = "\
-Example:
-  policysim synth run data/models/adr-0129.toml --runs 8000 --seed 0 --out demo")]
-    Run(SynthRunArgs),
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct SynthRunArgs {
-    /// The model file
-    #[arg(value_name = "MODEL")]
-    pub(crate) model: PathBuf,
-    /// How many runs to draw, at most 20 million
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=20_000_000))]
-    pub(crate) runs: u32,
-    /// Which of the model's populations to draw from, where it holds several
-    #[arg(long, value_name = "NAME")]
-    pub(crate) population: Option<String>,
-    /// Directory of the dataset to write
-    #[arg(long, short, value_name = "DIR")]
-    pub(crate) out: PathBuf,
 }

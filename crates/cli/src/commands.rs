@@ -7,7 +7,7 @@ pub(crate) mod policy;
 mod replay;
 pub(crate) mod settle;
 mod sweep;
-mod synth;
+pub(crate) mod synth;
 
 use anyhow::{Context, Result};
 
