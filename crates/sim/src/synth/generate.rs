@@ -90,7 +90,7 @@ impl<'m> Generator<'m> {
         let populations = cast.iter().map(|prepared| prepared.population).collect();
         let mut generator = Self {
             model,
-            sessions: Sessions::new(model, populations),
+            sessions: Sessions::new(model, populations, options.sampling == Sampling::Stratified),
             cast,
             options,
             inversion: None,
