@@ -54,6 +54,7 @@ mod record;
 pub(crate) mod rng;
 mod sessions;
 mod suspend;
+pub mod validate;
 mod writer;
 
 pub use error::ModelError;
