@@ -266,6 +266,7 @@ Examples:
   policysim sweep telemetry --idle 300s,600s --total 1h,6h,off --turns 40,60,off --by model
   policysim sweep telemetry --axis idle.first=60s,180s --axis pause.tool=idle,none --out sweep
   policysim sweep telemetry --idle 60s,300s --list-kills 1
+  policysim sweep waits.csv --idle 60s..600s/60s --settle
   policysim sweep telemetry --hang-rate 0.5% --restart-cost 30s --recorded-idle 600s
 
 Grids are FIRST..LAST/STEP with both ends, lists are A,B,off.")]
@@ -302,6 +303,9 @@ pub(crate) struct SweepArgs {
     /// Accept only windows below TaskWait, so that a hang can settle inside one wait
     #[arg(long)]
     pub(crate) settle_within_wait: bool,
+    /// Also simulate parents that wait, for every cell: columns beside the closed form (`settle` says more)
+    #[arg(long)]
+    pub(crate) settle: bool,
     /// Idle limit under which the runs were recorded, where their kills do not show it: nothing is known beyond it
     #[arg(long, value_name = "DURATION")]
     pub(crate) recorded_idle: Option<String>,

@@ -72,6 +72,45 @@ fn fitted(args: &SynthFitArgs, global: &GlobalArgs) -> Result<ExitStatus> {
     Ok(ExitStatus::Success)
 }
 
+/// Whole runs drawn from a model of samples, as many as the samples are worth, and the words that say so.
+pub(super) fn resampled(samples: data::Loaded, global: &GlobalArgs) -> Result<data::Loaded> {
+    let shown = &samples.header.name;
+    let found = fit_samples(&samples.fleet, "samples", shown)
+        .with_context(|| format!("cannot resample runs from {shown}"))?;
+    let model = found.fitted.to_model()?;
+    let options = Options {
+        seed: global.seed,
+        runs: found.runs,
+        sampling: Sampling::Stratified,
+    };
+    let fleet = Generator::new(&model, None, options)?.fleet();
+    let mut header = samples.header.clone();
+    header.runs = found.runs;
+    header.caveats = vec![format!(
+        "{} samples without their order: {} runs are resampled from their distributions (seed {}), {}. What comes together in real runs, and hangs, are not in them.",
+        grouped(samples.fleet.runs.len() as u64),
+        grouped(found.runs),
+        global.seed,
+        if found.assumed_turns {
+            "as many as the waits make with assumed numbers of turns"
+        } else {
+            "as many as the samples name"
+        },
+    )];
+    output::say(
+        global.quiet,
+        &format!(
+            "{shown} holds samples: {} runs are resampled from them",
+            grouped(found.runs)
+        ),
+    );
+    Ok(data::Loaded {
+        fleet,
+        header,
+        samples_only: false,
+    })
+}
+
 /// A fitted model as TOML, with where it comes from on its first lines.
 fn model_text(model: &Fitted) -> Result<String> {
     let body = toml::to_string(model).context("cannot write the model as TOML")?;
