@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::commands::gate::GateArgs;
 use crate::commands::policy::PolicyArgs;
 use crate::commands::settle::args::SettleArgs;
+use crate::commands::synth::args::SynthArgs;
 use crate::commands::watch::args::WatchArgs;
 
 /// Size the timeouts that decide whether an LLM agent lives or dies.
@@ -271,6 +272,7 @@ Examples:
   policysim sweep telemetry --idle 300s,600s --total 1h,6h,off --turns 40,60,off --by model
   policysim sweep telemetry --axis idle.first=60s,180s --axis pause.tool=idle,none --out sweep
   policysim sweep telemetry --idle 60s,300s --list-kills 1
+  policysim sweep waits.csv --idle 60s..600s/60s --settle
   policysim sweep telemetry --hang-rate 0.5% --restart-cost 30s --recorded-idle 600s
 
 Grids are FIRST..LAST/STEP with both ends, lists are A,B,off.")]
@@ -307,6 +309,9 @@ pub(crate) struct SweepArgs {
     /// Accept only windows below TaskWait, so that a hang can settle inside one wait
     #[arg(long)]
     pub(crate) settle_within_wait: bool,
+    /// Also simulate parents that wait, for every cell: columns beside the closed form (`settle` says more)
+    #[arg(long)]
+    pub(crate) settle: bool,
     /// Idle limit under which the runs were recorded, where their kills do not show it: nothing is known beyond it
     #[arg(long, value_name = "DURATION")]
     pub(crate) recorded_idle: Option<String>,
@@ -328,38 +333,4 @@ pub(crate) struct SweepArgs {
     /// How to print
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: OutputFormat,
-}
-
-#[derive(Args, Debug)]
-#[command(after_help = "\
-Example:
-  policysim synth run data/models/adr-0129.toml --runs 8000 --seed 0 --out demo")]
-pub(crate) struct SynthArgs {
-    #[command(subcommand)]
-    pub(crate) command: SynthCommand,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum SynthCommand {
-    /// Draw runs from a model and write a dataset
-    #[command(after_help = "\
-Example:
-  policysim synth run data/models/adr-0129.toml --runs 8000 --seed 0 --out demo")]
-    Run(SynthRunArgs),
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct SynthRunArgs {
-    /// The model file
-    #[arg(value_name = "MODEL")]
-    pub(crate) model: PathBuf,
-    /// How many runs to draw, at most 20 million
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=20_000_000))]
-    pub(crate) runs: u32,
-    /// Which of the model's populations to draw from, where it holds several
-    #[arg(long, value_name = "NAME")]
-    pub(crate) population: Option<String>,
-    /// Directory of the dataset to write
-    #[arg(long, short, value_name = "DIR")]
-    pub(crate) out: PathBuf,
 }

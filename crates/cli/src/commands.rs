@@ -8,7 +8,7 @@ pub(crate) mod policy;
 mod replay;
 pub(crate) mod settle;
 pub(crate) mod sweep;
-mod synth;
+pub(crate) mod synth;
 pub(crate) mod watch;
 
 use anyhow::{Context, Result};

@@ -9,6 +9,7 @@ use policysim_sim::gaps::Finding;
 use policysim_sim::grid;
 use policysim_sim::hang_cost::HangCost;
 use policysim_sim::readings::{Detector, Recorded};
+use policysim_sim::settle::Settlement;
 use policysim_sim::stats::traps::AbortEnvelope;
 use policysim_sim::stats::{Estimate, Status, json};
 use policysim_sim::strata::StratumKey;
@@ -75,6 +76,8 @@ pub struct SweepResult {
     pub strata: Vec<(StratumKey, String)>,
     /// Show the strata of this key for the recommended cell.
     pub by: Option<StratumKey>,
+    /// Settlement of each cell by simulation; empty when it was not asked for.
+    pub settled: Vec<Settlement>,
     /// Sentences about this sweep that belong beside its figures.
     pub notes: Vec<String>,
 }
@@ -156,6 +159,11 @@ impl SweepResult {
         ] {
             columns.push((name.to_owned(), align));
         }
+        if !self.settled.is_empty() {
+            for (name, align) in crate::settle::SWEEP_COLUMNS {
+                columns.push((name.to_owned(), align));
+            }
+        }
         let mut table = Table::new(columns.iter().map(|(name, align)| (name.as_str(), *align)));
         for index in self.shown() {
             table.push(self.row(index));
@@ -202,6 +210,12 @@ impl SweepResult {
         } else {
             String::new()
         });
+        row.extend(
+            self.settled
+                .get(index)
+                .into_iter()
+                .flat_map(crate::settle::sweep_row),
+        );
         row
     }
 
@@ -332,6 +346,11 @@ impl SweepResult {
         let source = figures().map(|f| detection_source(&f.detection).to_owned());
         push("detection_source", Column::Text(source.collect()));
         push("settle_share_closed_form", float(|f| f.settle_share));
+        if !self.settled.is_empty() {
+            for (name, values) in crate::settle::sweep_columns(&self.settled) {
+                push(&format!("simulated_{name}"), values);
+            }
+        }
         push("slot_lost_ms", total(|cell| cell.all.slot_lost_ms));
         push("work_lost_ms", total(|cell| cell.all.work_lost_ms));
         push(

@@ -16,10 +16,10 @@ use policysim_sim::focus;
 use policysim_sim::gaps::{self, Finding, Setting};
 use policysim_sim::grid;
 use policysim_sim::hang_cost::{self, hang_cost};
-
 use policysim_sim::replay::replay;
 use policysim_sim::run::Fleet;
 use policysim_sim::scan::InMemory;
+use policysim_sim::settle::{Cast, Changes, Habits, Settlement, settlement};
 use policysim_sim::stats::Prob;
 use policysim_sim::stats::bootstrap::Resampling;
 use policysim_sim::strata::StratumKey;
@@ -60,12 +60,9 @@ struct Question<'a> {
 /// Sweeps and prints the cells, or names the runs that one of them kills.
 pub(super) fn run(args: &SweepArgs, global: &GlobalArgs) -> Result<ExitStatus> {
     let question = question(args, global)?;
-    let loaded = data::load(&args.data, global)?;
+    let mut loaded = data::load(&args.data, global)?;
     if loaded.samples_only {
-        bail!(
-            "{} holds samples without their order, and a sweep replays runs: give logs or events, or describe the samples with `policysim gaps`",
-            loaded.header.name
-        );
+        loaded = super::synth::resampled(loaded, global)?;
     }
     if loaded.header.runs == 0 {
         bail!("{} holds no run to sweep over", loaded.header.name);
@@ -183,7 +180,13 @@ fn answer(question: Question<'_>, loaded: data::Loaded, global: &GlobalArgs) -> 
         seed: global.seed,
         ..Resampling::default()
     };
+    let settled = if question.args.settle {
+        settled(&question, fleet, global)
+    } else {
+        Vec::new()
+    };
     SweepResult {
+        settled,
         resampled: focus::focus(fleet, base, candidates, &cost, &evidence, how),
         notes: notes(&question),
         pareto: choose::pareto(&cells, &figures),
@@ -208,6 +211,24 @@ fn answer(question: Question<'_>, loaded: data::Loaded, global: &GlobalArgs) -> 
         strata: swept.partial().groups(),
         by: by.map(stratum_key),
     }
+}
+
+/// What parents that wait make of every candidate, by simulation.
+fn settled(question: &Question<'_>, fleet: &Fleet, global: &GlobalArgs) -> Vec<Settlement> {
+    let cast = Cast::recorded(fleet, Changes::default(), global.seed);
+    let habits = Habits {
+        wait: Some(question.task_wait),
+        ..Habits::default()
+    };
+    let bar = Bar::new(global.quiet, question.candidates.len() as u64, "simulating");
+    let of = |candidate: &Candidate| {
+        let settled = settlement(&candidate.policy, &cast, &habits, global.seed);
+        bar.add(1);
+        settled
+    };
+    let settled = question.candidates.iter().map(of).collect();
+    bar.done();
+    settled
 }
 
 /// What must be said of the idle clock's readings that limits and aborts do not say already.
