@@ -42,7 +42,11 @@ pub(super) enum Message {
         bytes: Vec<u8>,
     },
     /// The pipe is at its end, or nobody reads what is passed on.
-    Closed(Pipe),
+    Closed {
+        pipe: Pipe,
+        /// Bytes of the last millisecond that were not told yet.
+        untold_bytes: u64,
+    },
     /// Something became of the command.
     Child { at_ms: u64, news: News },
     /// A signal to `watch`.
@@ -276,8 +280,16 @@ impl Live {
                 n_bytes,
                 bytes,
             } => self.bytes(pipe, at_ms, n_bytes, &bytes),
-            Message::Closed(Pipe::Stdout) => self.stdout.closed = true,
-            Message::Closed(Pipe::Stderr) => self.stderr.closed = true,
+            Message::Closed { pipe, untold_bytes } => {
+                let is_stderr = pipe == Pipe::Stderr;
+                self.seen.bytes(is_stderr, untold_bytes);
+                let intake = if is_stderr {
+                    &mut self.stderr
+                } else {
+                    &mut self.stdout
+                };
+                intake.closed = true;
+            }
             Message::Child {
                 at_ms,
                 news: News::Ended(exit),

@@ -9,6 +9,7 @@ use std::thread;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
+use rustix::pipe::{SpliceFlags, splice};
 
 use super::clock::Clock;
 use super::live::Message;
@@ -77,45 +78,95 @@ pub(super) fn pass_through(
         .name("output".to_owned())
         .spawn(move || {
             let sink = Sink { pipe, blocked };
-            copy(&source, &sink, &parses, clock, &send);
+            let untold_bytes = copy(&source, &sink, &parses, clock, &send);
             // Closed before it is told, so that a command that goes on writing learns of it at once.
             drop(source);
-            let _ = send.send(Message::Closed(pipe));
+            let _ = send.send(Message::Closed { pipe, untold_bytes });
         })?;
     Ok(intake)
 }
 
+/// Passes everything on, to the end; gives the bytes that were not told yet.
 fn copy(
     source: &OwnedFd,
     sink: &Sink,
     parses: &AtomicBool,
     clock: Clock,
     send: &SyncSender<Message>,
-) {
+) -> u64 {
     let mut buffer = vec![0; PIECE];
+    let mut teller = Teller {
+        pipe: sink.pipe,
+        clock,
+        send,
+        told_ms: None,
+        told_bytes: 0,
+        passed_bytes: 0,
+    };
+    let mut moves = true;
     loop {
+        // Bytes that nobody looks into need not be copied, if both ends are such that the kernel can move them.
+        if moves && !parses.load(Ordering::Relaxed) {
+            match sink.move_from(source, &mut teller) {
+                Moved::Some => {}
+                Moved::Nothing => return teller.untold_bytes(),
+                Moved::Cannot => moves = false,
+            }
+            continue;
+        }
         let n = match rustix::io::read(source, &mut buffer[..]) {
             // A terminal whose other side is closed answers with EIO.
-            Ok(0) | Err(Errno::IO) => return,
+            Ok(0) | Err(Errno::IO) => return teller.untold_bytes(),
             Ok(n) => n,
             Err(Errno::INTR) => continue,
-            Err(_) => return,
+            Err(_) => return teller.untold_bytes(),
         };
         let bytes = if parses.load(Ordering::Relaxed) {
             buffer[..n].to_vec()
         } else {
             Vec::new()
         };
-        // Told before it is written: whoever reads from watch may be slow, the command was not.
-        let _ = send.send(Message::Bytes {
-            pipe: sink.pipe,
-            at_ms: clock.now_ms(),
-            n_bytes: n as u64,
-            bytes,
-        });
+        teller.tell(n as u64, bytes);
+        teller.passed_bytes += n as u64;
         if sink.write(&buffer[..n]).is_err() {
+            return teller.untold_bytes();
+        }
+    }
+}
+
+/// Tells of bytes before they are passed on: whoever reads from `watch` may be slow, the command was not.
+///
+/// Of the pieces of one millisecond the first alone is told, as all are one sign of life; their bytes are told with
+/// the next.
+struct Teller<'a> {
+    pipe: Pipe,
+    clock: Clock,
+    send: &'a SyncSender<Message>,
+    told_ms: Option<u64>,
+    told_bytes: u64,
+    passed_bytes: u64,
+}
+
+impl Teller<'_> {
+    /// Tells that `waiting` bytes are there beyond those passed on.
+    fn tell(&mut self, waiting: u64, bytes: Vec<u8>) {
+        let at_ms = self.clock.now_ms();
+        if bytes.is_empty() && self.told_ms == Some(at_ms) {
             return;
         }
+        self.told_ms = Some(at_ms);
+        let there = self.passed_bytes.saturating_add(waiting);
+        let _ = self.send.send(Message::Bytes {
+            pipe: self.pipe,
+            at_ms,
+            n_bytes: there.saturating_sub(self.told_bytes),
+            bytes,
+        });
+        self.told_bytes = self.told_bytes.max(there);
+    }
+
+    fn untold_bytes(&self) -> u64 {
+        self.passed_bytes.saturating_sub(self.told_bytes)
     }
 }
 
@@ -125,7 +176,48 @@ struct Sink {
     blocked: Arc<AtomicBool>,
 }
 
+/// What came of moving bytes inside the kernel.
+enum Moved {
+    /// Some were moved, perhaps.
+    Some,
+    /// The source is at its end, or nobody reads any more.
+    Nothing,
+    /// It cannot be done between these two.
+    Cannot,
+}
+
 impl Sink {
+    /// Waits for bytes and moves what is there.
+    fn move_from(&self, source: &OwnedFd, teller: &mut Teller<'_>) -> Moved {
+        match poll(&mut [PollFd::new(source, PollFlags::IN)], None) {
+            Ok(_) => {}
+            Err(Errno::INTR) => return Moved::Some,
+            Err(_) => return Moved::Cannot,
+        }
+        // At the end of the source nothing is there, and nothing is told.
+        match rustix::io::ioctl_fionread(source) {
+            Ok(0) => {}
+            Ok(waiting) => teller.tell(waiting, Vec::new()),
+            Err(_) => return Moved::Cannot,
+        }
+        self.blocked.store(true, Ordering::Relaxed);
+        let flags = SpliceFlags::empty();
+        let moved = match self.pipe {
+            Pipe::Stdout => splice(source, None, io::stdout(), None, PIECE, flags),
+            Pipe::Stderr => splice(source, None, io::stderr(), None, PIECE, flags),
+        };
+        self.blocked.store(false, Ordering::Relaxed);
+        match moved {
+            Ok(0) | Err(Errno::PIPE) => Moved::Nothing,
+            Ok(n) => {
+                teller.passed_bytes += n as u64;
+                Moved::Some
+            }
+            Err(Errno::INTR) => Moved::Some,
+            Err(_) => Moved::Cannot,
+        }
+    }
+
     fn write(&self, bytes: &[u8]) -> rustix::io::Result<()> {
         self.blocked.store(true, Ordering::Relaxed);
         let written = match self.pipe {
