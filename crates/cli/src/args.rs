@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands::policy::PolicyArgs;
+use crate::commands::report::ReportArgs;
 
 /// Size the timeouts that decide whether an LLM agent lives or dies.
 ///
@@ -56,6 +57,8 @@ pub(crate) enum Command {
     Replay(ReplayArgs),
     /// Compare candidate windows, budgets and caps over all runs
     Sweep(Box<SweepArgs>),
+    /// Write the sizing section of an ADR: text, page, charts and numbers
+    Report(Box<ReportArgs>),
     /// List, show, check and prove policies
     Policy(PolicyArgs),
     /// Draw synthetic runs from a model

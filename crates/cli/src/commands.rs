@@ -5,6 +5,7 @@ mod generate;
 mod import;
 pub(crate) mod policy;
 mod replay;
+pub(crate) mod report;
 mod sweep;
 mod synth;
 
@@ -24,6 +25,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitStatus> {
         Command::Import(args) => import::run(&args, global),
         Command::Gaps(args) => gaps::run(&args, global),
         Command::Replay(args) => replay::run(&args, global),
+        Command::Report(args) => report::run(&args, global),
         Command::Sweep(args) => sweep::run(&args, global),
         Command::Policy(args) => policy::run(&args, global),
         Command::Synth(args) => synth::run(&args, global),

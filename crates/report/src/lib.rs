@@ -14,6 +14,8 @@
 pub mod charts;
 pub mod gaps;
 pub mod header;
+pub mod html;
+pub mod sizing;
 pub mod sweep;
 pub mod table;
 pub mod transcript;

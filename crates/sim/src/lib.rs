@@ -4,6 +4,7 @@
 pub mod certify;
 pub mod choose;
 pub mod columns;
+pub mod compare;
 pub mod gaps;
 pub mod grid;
 pub mod hang_cost;
@@ -18,3 +19,5 @@ pub mod strata;
 pub mod sweep;
 pub mod synth;
 pub mod tally;
+pub mod timeline;
+pub mod window_split;

@@ -193,7 +193,7 @@ struct Seen<'a> {
 }
 
 /// Killed, and the record does not say that this was right.
-fn wrongly_killed(replayed: &Replayed) -> bool {
+pub(crate) fn wrongly_killed(replayed: &Replayed) -> bool {
     replayed.is_kill() && replayed.judgement != Judgement::TrueKill
 }
 

@@ -100,6 +100,44 @@ pub(super) fn run(args: &GapsArgs, global: &GlobalArgs) -> Result<ExitStatus> {
     Ok(ExitStatus::Success)
 }
 
+/// What `gaps` prints of runs without any option, on the idle clock of `policy`.
+pub(super) fn described(
+    loaded: &Loaded,
+    name: &str,
+    policy: &Policy,
+    recorded_idle_ms: Option<u64>,
+    seed: u64,
+) -> GapsResult {
+    let put_back = EventFlags::default();
+    let collected = Collected::new(loaded, policy, None, put_back);
+    let ask = Questions {
+        setting: Setting {
+            window_ms: policy.idle.window.map(Millis::as_u64),
+            recorded_idle_ms,
+            throttle_ms: policy.idle.throttle.map(Millis::as_u64),
+        },
+        tail_seed: None,
+    };
+    GapsResult {
+        figures: gaps::figures(&collected.waits, &collected.idle, ask),
+        spreads: figures::spreads(&loaded.fleet, Some(policy), put_back),
+        mixed: figures::mixed(&loaded.fleet)
+            .into_iter()
+            .map(StratumKey::name)
+            .collect(),
+        waits: collected.waits,
+        idle: collected.idle,
+        sizes: gaps::run_sizes(&loaded.fleet, Some(StratumKey::Role)),
+        rows: BTreeMap::new(),
+        data: loaded.header.clone(),
+        by: "",
+        policy: name.to_owned(),
+        seed,
+        verbose: false,
+        drift: None,
+    }
+}
+
 /// The waits and idle-clock readings of one dataset.
 struct Collected {
     waits: BTreeMap<(String, WaitKind), WaitSamples>,

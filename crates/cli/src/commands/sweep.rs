@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use policysim_policy::document::Value;
 use policysim_policy::{Millis, duration};
 use policysim_report::charts;
+use policysim_report::sizing::facts::SweepFacts;
 use policysim_report::sweep::SweepResult;
 use policysim_report::table::one_line;
 use policysim_sim::certify::{Evidence, Plan};
@@ -36,7 +37,7 @@ const DEFAULT_MAX_FALSE_KILL: &str = "1%";
 const MAX_CELLS: usize = 100_000;
 
 /// What is asked, before any data are read.
-struct Question<'a> {
+pub(super) struct Question<'a> {
     args: &'a SweepArgs,
     base: policy_file::Loaded,
     axes: Vec<Axis>,
@@ -76,7 +77,7 @@ pub(super) fn run(args: &SweepArgs, global: &GlobalArgs) -> Result<ExitStatus> {
         fs::create_dir_all(folder)
             .with_context(|| format!("cannot create {}", folder.display()))?;
     }
-    let result = answer(question, loaded, global);
+    let result = answer(question, &loaded, global);
     if let Some(folder) = &args.out {
         write_results(&result, folder)?;
     }
@@ -89,7 +90,11 @@ pub(super) fn run(args: &SweepArgs, global: &GlobalArgs) -> Result<ExitStatus> {
     Ok(ExitStatus::Success)
 }
 
-fn question<'a>(args: &'a SweepArgs, global: &GlobalArgs) -> Result<Question<'a>> {
+/// Reads what is asked.
+///
+/// # Errors
+/// When an option, a grid or the base policy does not read.
+pub(super) fn question<'a>(args: &'a SweepArgs, global: &GlobalArgs) -> Result<Question<'a>> {
     let base = policy_file::load_and_tell(&args.base, global)?;
     let axes = axes(args)?;
     let cells: usize = axes.iter().map(|axis| axis.values.len()).product();
@@ -126,7 +131,12 @@ fn question<'a>(args: &'a SweepArgs, global: &GlobalArgs) -> Result<Question<'a>
     })
 }
 
-fn answer(question: Question<'_>, loaded: data::Loaded, global: &GlobalArgs) -> SweepResult {
+/// Sweeps and chooses.
+pub(super) fn answer(
+    question: Question<'_>,
+    loaded: &data::Loaded,
+    global: &GlobalArgs,
+) -> SweepResult {
     let (fleet, candidates) = (&loaded.fleet, &question.candidates);
     let (base, plan) = (&question.base.policy, &question.plan);
     let by = question.args.by;
@@ -172,7 +182,7 @@ fn answer(question: Question<'_>, loaded: data::Loaded, global: &GlobalArgs) -> 
             question.costs,
         ),
         aborts: window.and_then(|window| recorded.abort_envelope(window)),
-        data: loaded.header,
+        data: loaded.header.clone(),
         base: question.base.name,
         axes: question.axes,
         task_wait: question.task_wait,
@@ -278,7 +288,8 @@ fn rate(option: &str, text: &str) -> Result<Prob> {
     }
 }
 
-fn span(option: &str, text: &str) -> Result<Millis> {
+/// A duration above 0.
+pub(super) fn span(option: &str, text: &str) -> Result<Millis> {
     match duration::parse(text) {
         Ok(Millis::ZERO) => bail!("{option} {text}: expected a duration above 0, such as 600s"),
         Ok(span) => Ok(span),
@@ -364,7 +375,7 @@ fn list_kills(fleet: &Fleet, candidate: &Candidate, args: &SweepArgs) -> String 
 }
 
 /// A word as a POSIX shell takes it.
-fn shell_word(text: &str) -> String {
+pub(super) fn shell_word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%#".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
         text.to_owned()
@@ -382,8 +393,9 @@ fn write_results(result: &SweepResult, folder: &Path) -> Result<()> {
     output::write_file(&folder.join("cells.csv"), result.to_csv()?.as_bytes())?;
     let parquet = write_columns(&result.columns())?;
     output::write_file(&folder.join("cells.parquet"), &parquet)?;
-    if let Some(svg) = charts::front(result)? {
-        output::write_file(&folder.join("front.svg"), svg.as_bytes())?;
+    let facts = SweepFacts::parse(&result.to_json()?)?;
+    if let Some(chart) = charts::front(&facts.sweep) {
+        output::write_file(&folder.join("front.svg"), chart.to_svg()?.as_bytes())?;
     }
     Ok(())
 }

@@ -10,7 +10,8 @@ use policysim_sim::stats::verdict::{Decision, KEYS_MATTER};
 use policysim_sim::stats::{Level, Prob, rates};
 use policysim_sim::tally::Tally;
 
-use super::{ROWS_SHOWN, SweepResult, dash, ends, rate, short_key};
+use super::{ROWS_SHOWN, SweepResult, dash, ends, rate};
+use crate::sizing::facts::short_key;
 use crate::table::{Align, Table, one_line};
 use crate::units::{duration as human, grouped, hours, percent, percent_figures};
 
