@@ -5,7 +5,11 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands::policy::PolicyArgs;
+<<<<<<< HEAD
 use crate::commands::report::ReportArgs;
+=======
+use crate::commands::settle::args::SettleArgs;
+>>>>>>> b3c8a554
 
 /// Size the timeouts that decide whether an LLM agent lives or dies.
 ///
@@ -57,8 +61,13 @@ pub(crate) enum Command {
     Replay(ReplayArgs),
     /// Compare candidate windows, budgets and caps over all runs
     Sweep(Box<SweepArgs>),
+<<<<<<< HEAD
     /// Write the sizing section of an ADR: text, page, charts and numbers
     Report(Box<ReportArgs>),
+=======
+    /// Simulate parents that wait for delegates: when does a hang settle?
+    Settle(Box<SettleArgs>),
+>>>>>>> b3c8a554
     /// List, show, check and prove policies
     Policy(PolicyArgs),
     /// Draw synthetic runs from a model

@@ -16,6 +16,7 @@ pub mod gaps;
 pub mod header;
 pub mod html;
 pub mod sizing;
+pub mod settle;
 pub mod sweep;
 pub mod table;
 pub mod transcript;

@@ -13,6 +13,7 @@ pub mod ledger;
 pub mod readings;
 pub mod replay;
 pub mod run;
+pub mod settle;
 pub mod silence;
 pub mod stats;
 pub mod strata;

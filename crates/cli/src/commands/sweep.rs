@@ -273,7 +273,7 @@ fn costs(args: &SweepArgs) -> Result<hang_cost::Options> {
 }
 
 /// A share written as `0.1%` or `0.001`.
-fn rate(option: &str, text: &str) -> Result<Prob> {
+pub(super) fn rate(option: &str, text: &str) -> Result<Prob> {
     let expected = || format!("{option} {text}: expected a share such as 0.1% or 0.001");
     match text.trim().strip_suffix('%') {
         Some(percent) => Prob::from_percentile(percent.trim()).with_context(expected),
