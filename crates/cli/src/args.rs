@@ -233,6 +233,9 @@ pub(crate) struct GapsArgs {
     /// Compare with this dataset, the baseline: have silences moved?
     #[arg(long, value_name = "DATASET", conflicts_with = "by")]
     pub(crate) against: Option<PathBuf>,
+    /// Give quantiles by type 7 as well (spreadsheets, numpy), to compare tools; all else is type 1
+    #[arg(long)]
+    pub(crate) also_type7: bool,
     /// Show every interval: with sessions as units, independent, log-log Greenwood
     #[arg(long)]
     pub(crate) verbose: bool,

@@ -5,13 +5,15 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use policysim_policy::document::Value;
-use policysim_policy::{Millis, duration};
+use policysim_policy::{Millis, Policy, duration};
 use policysim_report::charts;
 use policysim_report::sizing::facts::SweepFacts;
 use policysim_report::sweep::SweepResult;
 use policysim_report::table::one_line;
 use policysim_sim::certify::{Evidence, Plan};
 use policysim_sim::choose::{self, Constraints, Context as ChoiceContext};
+use policysim_sim::focus;
+use policysim_sim::gaps::{self, Finding, Setting};
 use policysim_sim::grid;
 use policysim_sim::hang_cost::{self, hang_cost};
 use policysim_sim::ledger::ledger;
@@ -19,6 +21,7 @@ use policysim_sim::readings;
 use policysim_sim::replay::replay;
 use policysim_sim::run::Fleet;
 use policysim_sim::stats::Prob;
+use policysim_sim::stats::bootstrap::Resampling;
 use policysim_sim::strata::{Strata, StratumKey};
 use policysim_sim::sweep::{Axis, Candidate, Grouping, candidates, sized_runs, sweep};
 use policysim_telemetry::write_columns;
@@ -166,21 +169,28 @@ pub(super) fn answer(
     };
     let figures = choose::figures(candidates, &cells, &context);
     let choice = choose::choose(candidates, &cells, &figures, &context);
-    let focus = choice.focus();
-    let sequence = &plan.sequences()[plan.sequence_of(focus.unwrap_or(0))];
-    let window = focus.and_then(|index| candidates[index].policy.idle.window);
+    let focused = choice.focus();
+    let sequence = &plan.sequences()[plan.sequence_of(focused.unwrap_or(0))];
+    let window = focused.and_then(|index| candidates[index].policy.idle.window);
+    let cost = hang_cost(
+        candidates,
+        &cells,
+        sequence,
+        focused,
+        &evidence,
+        question.costs,
+    );
+    let how = Resampling {
+        seed: global.seed,
+        ..Resampling::default()
+    };
     SweepResult {
+        resampled: focus::focus(fleet, base, candidates, &cost, &evidence, how),
         notes: notes(&question),
         pareto: choose::pareto(&cells, &figures),
         detectors: readings::detectors(fleet, candidates),
-        cost: hang_cost(
-            candidates,
-            &cells,
-            sequence,
-            focus,
-            &evidence,
-            question.costs,
-        ),
+        cost,
+        findings: findings(fleet, base, window, question.recorded_idle),
         aborts: window.and_then(|window| recorded.abort_envelope(window)),
         data: loaded.header.clone(),
         base: question.base.name,
@@ -199,6 +209,34 @@ pub(super) fn answer(
         strata: strata.groups().to_vec(),
         by: by.map(stratum_key),
     }
+}
+
+/// What must be said of the idle clock's readings that limits and aborts do not say already.
+fn findings(
+    fleet: &Fleet,
+    base: &Policy,
+    window: Option<Millis>,
+    recorded_idle: Option<Millis>,
+) -> Vec<Finding> {
+    let setting = Setting {
+        window_ms: window.map(Millis::as_u64),
+        recorded_idle_ms: recorded_idle.map(Millis::as_u64),
+        throttle_ms: base.idle.throttle.map(Millis::as_u64),
+    };
+    let said_elsewhere = |finding: &Finding| {
+        matches!(
+            finding,
+            Finding::Aborts { .. }
+                | Finding::KillsMissing { .. }
+                | Finding::NoSessions
+                | Finding::WindowAboveLimit { .. }
+        )
+    };
+    gaps::idle_readings(fleet, base, None)
+        .values()
+        .flat_map(|readings| gaps::findings::of_idle(readings, setting))
+        .filter(|finding| !said_elsewhere(finding))
+        .collect()
 }
 
 fn notes(question: &Question<'_>) -> Vec<String> {
