@@ -5,12 +5,13 @@ use std::fs;
 use crate::{Done, Place, finish, fleet, repository};
 
 /// Every command and subcommand.
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 17] = [
     "",
     "import",
     "gaps",
     "replay",
     "sweep",
+    "report",
     "policy",
     "policy list",
     "policy show",

@@ -4,12 +4,10 @@ mod gaps;
 mod generate;
 mod import;
 pub(crate) mod policy;
+mod plot;
 mod replay;
-<<<<<<< HEAD
 pub(crate) mod report;
-=======
 pub(crate) mod settle;
->>>>>>> b3c8a554
 mod sweep;
 mod synth;
 
@@ -29,11 +27,8 @@ pub(crate) fn run(cli: Cli) -> Result<ExitStatus> {
         Command::Import(args) => import::run(&args, global),
         Command::Gaps(args) => gaps::run(&args, global),
         Command::Replay(args) => replay::run(&args, global),
-<<<<<<< HEAD
         Command::Report(args) => report::run(&args, global),
-=======
         Command::Settle(args) => settle::run(&args, global),
->>>>>>> b3c8a554
         Command::Sweep(args) => sweep::run(&args, global),
         Command::Policy(args) => policy::run(&args, global),
         Command::Synth(args) => synth::run(&args, global),

@@ -1,5 +1,9 @@
 //! The report as one HTML file: no request leaves it, and nothing from a log is more than text in it.
 
+mod page;
+
+pub use page::page;
+
 /// Text as HTML shows it, in an element or a quoted attribute.
 pub fn escaped(text: &str) -> String {
     let mut found = String::new();

@@ -5,6 +5,7 @@
 
 pub mod definitions;
 pub mod document;
+pub mod explorer;
 pub mod facts;
 pub mod settled;
 pub mod template;
@@ -28,8 +29,9 @@ use crate::gaps::GapsResult;
 pub use data::LENGTHS_MS;
 pub use recommendation::measured;
 
-use document::{Block, Section};
-use facts::{Cell, SweepFacts};
+use document::Section;
+use facts::{Cell, Sweep, SweepFacts};
+use explorer::Explorer;
 use settled::SettledByWait;
 
 /// A policy of the report, under the name that the user gave it.
@@ -48,6 +50,8 @@ pub struct Origin {
     pub command: String,
     /// The command whose JSON every figure of the sweep comes from.
     pub sweep_command: String,
+    /// The same for the wider sweep behind the map.
+    pub map_command: Option<String>,
     /// The version of policysim.
     pub version: String,
     /// The seed.
@@ -88,6 +92,8 @@ pub struct RunFacts {
     pub settled: SettledByWait,
     /// The most expensive false kill of the candidate; `None` when it kills no run falsely.
     pub shown: Option<Shown>,
+    /// What the page's controls choose among, beside the cells of the map.
+    pub explorer: Explorer,
 }
 
 /// Everything that a report says.
@@ -103,8 +109,12 @@ pub struct Report {
     pub current: Option<Named>,
     /// How it was made.
     pub origin: Origin,
-    /// The sweep.
+    /// The sweep that decides.
     pub facts: SweepFacts,
+    /// A wider sweep that decides nothing: window, budget and cap at once. `None` where the first one holds them all.
+    pub wider: Option<SweepFacts>,
+    /// The cell of the map that is the candidate itself, from 1.
+    pub candidate_in_map: Option<usize>,
     /// The cell that is the candidate itself, from 1; `None` when it is not among those swept.
     pub candidate_cell: Option<usize>,
     /// What only runs can tell.
@@ -130,6 +140,11 @@ impl Report {
             .unwrap_or(&sweep.cells[0])
     }
 
+    /// The sweep behind the map and the page's controls.
+    pub fn map(&self) -> &Sweep {
+        &self.wider.as_ref().unwrap_or(&self.facts).sweep
+    }
+
     /// Every chart that these results carry, in the order of the text.
     pub fn charts(&self) -> Vec<NamedChart> {
         let sweep = &self.facts.sweep;
@@ -153,12 +168,17 @@ impl Report {
             add("ledger", charts::spent(&runs.spent));
         }
         add("front", charts::front(sweep));
-        add("heat", charts::heat(sweep));
+        add("heat", charts::heat(self.map(), self.candidate_in_map));
         add("strata", charts::strata(sweep, self.focus()));
         if let Some(runs) = &self.runs {
             add("settlement", charts::settlement(&runs.settled));
         }
-        add("hang-rate", charts::hang_rate(sweep));
+        let rates: Vec<f64> = self
+            .runs
+            .iter()
+            .flat_map(|runs| runs.explorer.costs.hang_rates.iter().map(|(_, rate)| *rate))
+            .collect();
+        add("hang-rate", charts::hang_rate(sweep, &rates));
         if let Some(shown) = self.runs.as_ref().and_then(|runs| runs.shown.as_ref()) {
             let window = self.candidate.policy.idle.window;
             add(
@@ -225,17 +245,5 @@ impl Report {
     /// When the template does not render; the built-in one does.
     pub fn to_markdown(&self) -> Result<String, template::TemplateError> {
         template::render(template::BUILT_IN, self)
-    }
-
-    /// Whether the sections hold that chart.
-    pub(crate) fn chart_names(sections: &[Section]) -> Vec<&'static str> {
-        sections
-            .iter()
-            .flat_map(|section| &section.blocks)
-            .filter_map(|block| match block {
-                Block::Chart(name) => Some(*name),
-                _ => None,
-            })
-            .collect()
     }
 }

@@ -3,12 +3,8 @@
 use policysim_policy::Millis;
 
 use crate::certify::{Evidence, Judge, Plan, Tested, Tests, TieRule, Verdict, shared_level, test};
-<<<<<<< HEAD
-use crate::stats::paired::{self, Discordant, PairedDifference};
-=======
 use crate::stats::detector::MS_PER_HOUR;
-use crate::stats::paired::{self, PairedDifference};
->>>>>>> main
+use crate::stats::paired::{self, Discordant, PairedDifference};
 use crate::stats::verdict::Decision;
 use crate::stats::{Estimate, Interval, Level, Prob, QuantileEstimate, rates};
 use crate::sweep::{Candidate, settling_lag};

@@ -6,9 +6,9 @@ use policysim_policy::{Phase, Policy};
 use rayon::prelude::*;
 
 use crate::choose::{compare as paired_difference, differs_in_window_only};
-use crate::judgement::Judgement;
+use crate::judgement::{Judgement, KillClass};
 use crate::ledger::ledger;
-use crate::replay::{Replayed, replay};
+use crate::replay::{Replayed, kill_class, replay};
 use crate::run::{Fleet, RecordedEnd, Run};
 use crate::stats::paired::{Discordant, PairedDifference};
 use crate::sweep::{sized_runs, wrongly_killed};
@@ -120,9 +120,9 @@ pub fn compare(fleet: &Fleet, current: &Policy, candidate: &Policy) -> Compariso
 }
 
 /// The false kill of `policy` that throws most work away, as the index of its run and the active time lost, ms;
-/// `None` when it kills no run falsely. Of equal ones the first.
+/// `None` when it kills no run falsely. Kills for silence go before kills for length, of equal ones the first.
 pub fn most_expensive_false_kill(fleet: &Fleet, policy: &Policy) -> Option<(usize, u64)> {
-    let lost: Vec<Option<u64>> = fleet
+    let lost: Vec<Option<(bool, u64)>> = fleet
         .runs
         .par_iter()
         .map(|run| {
@@ -131,11 +131,15 @@ pub fn most_expensive_false_kill(fleet: &Fleet, policy: &Policy) -> Option<(usiz
             }
             let replayed = replay(policy, run, &fleet.symbols);
             (replayed.is_kill() && replayed.judgement == Judgement::FalseKill)
-                .then(|| ledger(run, replayed.verdict.at.as_u64()).active_ms())
+                .then(|| {
+                    let silence = kill_class(replayed.verdict.cause) == Some(KillClass::Silence);
+                    (silence, ledger(run, replayed.verdict.at.as_u64()).active_ms())
+                })
         })
         .collect();
     lost.into_iter()
         .enumerate()
         .filter_map(|(index, lost)| Some((index, lost?)))
         .max_by_key(|&(index, lost)| (lost, std::cmp::Reverse(index)))
+        .map(|(index, (_, lost_ms))| (index, lost_ms))
 }

@@ -26,6 +26,7 @@ use policysim_sim::strata::{Strata, StratumKey};
 use policysim_sim::sweep::{Axis, Candidate, Grouping, candidates, sized_runs, sweep};
 use policysim_telemetry::write_columns;
 
+use super::plot;
 use crate::args::{GlobalArgs, OutputFormat, SweepArgs, SweepBy};
 use crate::exit::ExitStatus;
 use crate::output;
@@ -67,9 +68,12 @@ pub(super) fn run(args: &SweepArgs, global: &GlobalArgs) -> Result<ExitStatus> {
     if loaded.header.runs == 0 {
         bail!("{} holds no run to sweep over", loaded.header.name);
     }
+    if let Some(path) = &args.plot {
+        plot::check(path)?;
+    }
     if let Some(cell) = &args.list_kills {
-        if args.out.is_some() || args.format != OutputFormat::Table {
-            bail!("--list-kills prints a list for reading: it takes neither --format nor --out");
+        if args.out.is_some() || args.plot.is_some() || args.format != OutputFormat::Table {
+            bail!("--list-kills prints a list for reading: it takes neither --format, --out nor --plot");
         }
         let candidate = cell_named(&question.candidates, cell)?;
         output::print(&list_kills(&loaded.fleet, candidate, args))?;
@@ -83,6 +87,12 @@ pub(super) fn run(args: &SweepArgs, global: &GlobalArgs) -> Result<ExitStatus> {
     let result = answer(question, &loaded, global);
     if let Some(folder) = &args.out {
         write_results(&result, folder)?;
+    }
+    if let Some(path) = &args.plot {
+        let facts = SweepFacts::parse(&result.to_json()?)?;
+        let canvas = charts::front(&facts.sweep)
+            .context("--plot: no cell ever notices a hang, so that there is nothing to draw")?;
+        plot::write(&canvas, path)?;
     }
     output::print(&match args.format {
         OutputFormat::Table => result.to_text(),

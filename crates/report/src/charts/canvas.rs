@@ -31,8 +31,12 @@ pub(super) const SMALL: f64 = 12.0;
 const TITLE: f64 = 16.0;
 /// Plotters takes the height of a line, which is this much more than the size of its letters.
 const LINE: f64 = 1.24;
+/// An SVG is drawn with the reader's font, which may be wider than the one that texts are measured with.
+const WIDER: f64 = 1.15;
 /// A PNG has this many pixels for one of the chart.
 const PNG_SCALE: f64 = 2.0;
+/// The bitmap's letters stand that much of their size above the middle that an SVG gives them.
+const PNG_SINK: f64 = 0.17;
 
 /// Where a text stands to its point, across.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -352,7 +356,7 @@ impl Canvas {
         let mut svg = String::new();
         {
             let root = SVGBackend::with_string(&mut svg, self.size).into_drawing_area();
-            self.draw(&root, 1.0)?;
+            self.draw(&root, 1.0, 0.0)?;
             root.present().map_err(ChartError::new)?;
         }
         let head = format!(
@@ -380,7 +384,7 @@ impl Canvas {
         let mut pixels = vec![255; width as usize * height as usize * 3];
         {
             let root = BitMapBackend::with_buffer(&mut pixels, (width, height)).into_drawing_area();
-            self.draw(&root, PNG_SCALE)?;
+            self.draw(&root, PNG_SCALE, PNG_SINK)?;
             root.present().map_err(ChartError::new)?;
         }
         let mut png = Vec::new();
@@ -398,6 +402,7 @@ impl Canvas {
         &self,
         root: &DrawingArea<DB, plotters::coord::Shift>,
         scale: f64,
+        sink: f64,
     ) -> Result<(), ChartError> {
         let pixel = |v: f64| libm::round(v * scale) as i32;
         let point = |(x, y): (f64, f64)| (pixel(x), pixel(y));
@@ -434,8 +439,9 @@ impl Canvas {
                     root.draw(&Circle::new(point(*at), pixel(*radius), style))
                 }
                 Shape::Text(label) => {
-                    let style = style(label, scale);
-                    root.draw(&Text::new(label.text.as_str(), point(label.at), style))
+                    let (x, y) = label.at;
+                    let y = if label.upright { y } else { y + sink * label.size };
+                    root.draw(&Text::new(label.text.as_str(), point((x, y)), style(label, scale)))
                 }
             }
             .map_err(ChartError::new)?;
@@ -489,7 +495,7 @@ pub(super) fn width(text: &str, size: f64, bold: bool) -> f64 {
     let font = FontDesc::new(FontFamily::SansSerif, size * LINE, weight);
     font.box_size(text).map_or_else(
         |_| text.chars().count() as f64 * size * 0.6,
-        |(width, _)| f64::from(width),
+        |(width, _)| f64::from(width) * WIDER,
     )
 }
 

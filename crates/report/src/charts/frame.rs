@@ -67,7 +67,7 @@ impl Scale {
 
     fn log_ticks(&self) -> Vec<f64> {
         let decades = libm::log10(self.to / self.from);
-        let factors: &[f64] = if decades <= 3.5 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+        let factors: &[f64] = if decades <= 4.2 { &[1.0, 2.0, 5.0] } else { &[1.0] };
         let first = libm::floor(libm::log10(self.from) + 1e-9) as i32;
         let last = libm::ceil(libm::log10(self.to) - 1e-9) as i32;
         let edge = 1e-9 * self.from;
@@ -115,7 +115,7 @@ impl Frame {
         (self.bottom, self.top)
     }
 
-    /// Grid, ticks and names of both axes. Ticks whose labels would touch the one before are left out.
+    /// Grid, ticks and names of both axes; ticks ascend. Those whose labels would touch the one before are left out.
     pub(super) fn axes(
         &self,
         canvas: &mut Canvas,
@@ -193,7 +193,7 @@ pub(super) enum Sample {
     Dashes(RGBColor),
     Band(RGBColor),
     Dot(RGBColor),
-    Ring(RGBColor),
+    Frame(RGBColor),
     Diamond(RGBColor),
     Triangle(RGBColor),
     Hatch(RGBColor),
@@ -215,9 +215,14 @@ pub(super) fn legend(canvas: &mut Canvas, entries: &[(Sample, String)], (left, t
         match *sample {
             Sample::Line(colour) => canvas.line(vec![from, to], colour, 2.0),
             Sample::Dashes(colour) => canvas.dashed(from, to, colour, 2.0, (6.0, 4.0)),
-            Sample::Band(colour) => canvas.filled((x, y - 5.0), (x + 22.0, y + 5.0), colour),
+            Sample::Band(fill) => {
+                canvas.filled((x, y - 5.0), (x + 22.0, y + 5.0), fill);
+                canvas.outline((x, y - 5.0), (x + 22.0, y + 5.0), colour::GREY, 1.0);
+            }
             Sample::Dot(colour) => canvas.dot(middle, 4.0, colour, true),
-            Sample::Ring(colour) => canvas.dot(middle, 5.0, colour, false),
+            Sample::Frame(colour) => {
+                canvas.outline((x + 1.0, y - 6.0), (x + 21.0, y + 6.0), colour, 3.0);
+            }
             Sample::Diamond(colour) => canvas.diamond(middle, 6.0, colour),
             Sample::Triangle(colour) => canvas.triangle(middle, 6.0, colour),
             Sample::Hatch(colour) => {

@@ -41,7 +41,7 @@ pub fn front(sweep: &Sweep) -> Option<Canvas> {
     );
     let mut entries = vec![
         (Sample::Dot(colour::GREY), "cell".to_owned()),
-        (Sample::Dot(colour::BLUE), "Pareto front".to_owned()),
+        (Sample::Dot(colour::BLUE), "front: kills and slots lost".to_owned()),
     ];
     let chosen = sweep.recommendation.map(|number| sweep.cell(number));
     if let Some(cell) = chosen {
@@ -59,7 +59,7 @@ pub fn front(sweep: &Sweep) -> Option<Canvas> {
     let x_ticks: Vec<(f64, String)> = x
         .ticks(10)
         .into_iter()
-        .map(|s| (s, duration((s * 1_000.0) as u64)))
+        .map(|s| (s, seconds(s)))
         .collect();
     let y_ticks: Vec<(f64, String)> = y
         .ticks(8)
@@ -79,18 +79,27 @@ pub fn front(sweep: &Sweep) -> Option<Canvas> {
     for (cell, point) in points.iter().filter(|(cell, _)| !cell.pareto) {
         canvas.dot(place(*point), 3.5, colour::GREY, true);
         let (px, py) = place(*point);
-        canvas.mark(format!("cell {}", cell.cell), px, py);
+        canvas.mark(format!("cell {}", cell.label), px, py);
     }
     // Points, no line: nothing lies between two cells.
     for (cell, point) in points.iter().filter(|(cell, _)| cell.pareto) {
         canvas.dot(place(*point), 5.0, colour::BLUE, true);
         let (px, py) = place(*point);
-        canvas.mark(format!("cell {}", cell.cell), px, py);
+        canvas.mark(format!("cell {}", cell.label), px, py);
     }
     if let Some(point) = chosen.and_then(point) {
         canvas.triangle(place(point), 9.0, colour::ORANGE);
     }
     Some(canvas)
+}
+
+/// A tick of a linear axis of time.
+pub(super) fn seconds(s: f64) -> String {
+    if s <= 0.0 {
+        "0 s".to_owned()
+    } else {
+        duration(libm::round(s * 1_000.0) as u64)
+    }
 }
 
 /// A tick without the noise of its last bits.

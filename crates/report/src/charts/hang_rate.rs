@@ -10,8 +10,9 @@ use crate::units::{duration, grouped, percent};
 /// The axis' ends, shares of runs.
 const ENDS: (f64, f64) = (0.000_1, 1.0);
 
-/// A step per window that is ever the cheapest; `None` when nothing could be compared on cost.
-pub fn hang_rate(sweep: &Sweep) -> Option<Canvas> {
+/// A step per window that is ever the cheapest; `None` when nothing could be compared on cost. `rates` are places where
+/// a page can put a mark.
+pub fn hang_rate(sweep: &Sweep, rates: &[f64]) -> Option<Canvas> {
     let cost = &sweep.cost;
     if cost.best_for.is_empty() {
         return None;
@@ -83,6 +84,8 @@ pub fn hang_rate(sweep: &Sweep) -> Option<Canvas> {
         let at = x.at(rate.max(ENDS.0));
         canvas.dashed((at, frame.top), (at, frame.bottom), colour::INK, 2.0, (6.0, 4.0));
     }
-    canvas.upright((16.0, f64::midpoint(frame.top, frame.bottom)), "window", SMALL, colour::INK);
+    for &rate in rates {
+        canvas.mark(format!("rate {rate}"), x.at(rate.max(ENDS.0)), frame.top);
+    }
     Some(canvas)
 }

@@ -15,13 +15,14 @@ const UP: &str = "total.budget";
 /// More values than this on an axis make cells too small to be read.
 const MOST: usize = 24;
 
-/// False-kill rates over idle windows and total budgets; where another axis is swept, at the focus cell's value of it.
+/// False-kill rates over idle windows and total budgets; where another axis is swept, at the candidate's value of it.
 /// `None` without an idle axis, or when an axis is too long to be read.
-pub fn heat(sweep: &Sweep) -> Option<Canvas> {
+pub fn heat(sweep: &Sweep, candidate: Option<usize>) -> Option<Canvas> {
     if !sweep.axes.iter().any(|key| key == ACROSS) {
         return None;
     }
-    let focus = sweep.focus()?;
+    let own = candidate.map(|number| sweep.cell(number));
+    let focus = own.or_else(|| sweep.focus())?;
     let others: Vec<&String> = sweep
         .axes
         .iter()
@@ -60,7 +61,7 @@ pub fn heat(sweep: &Sweep) -> Option<Canvas> {
         (Sample::Band(shade(0.5)), percent(most / 4.0)),
         (Sample::Band(shade(1.0)), percent(most)),
         (Sample::Hatch(colour::SOFT), "has unresolved runs".to_owned()),
-        (Sample::Ring(colour::ORANGE), "recommended".to_owned()),
+        (Sample::Frame(colour::ORANGE), "candidate".to_owned()),
     ];
     let legend_height = legend(&mut canvas, &entries, (104.0, 68.0, 876.0));
     let frame = Frame::of(&mut canvas, 104.0, 62.0 + legend_height);
@@ -73,17 +74,16 @@ pub fn heat(sweep: &Sweep) -> Option<Canvas> {
         let line = lines.iter().position(|value| *value == cell.setting(UP))?;
         let from = (frame.left + wide * column as f64, frame.top + high * line as f64);
         draw(&mut canvas, cell, from, (wide, high), most);
-        if sweep.recommendation == Some(cell.cell) {
-            let inset = |v: f64, by: f64| v + by;
+        if candidate == Some(cell.cell) {
             canvas.outline(
-                (inset(from.0, 2.0), inset(from.1, 2.0)),
+                (from.0 + 2.0, from.1 + 2.0),
                 (from.0 + wide - 3.0, from.1 + high - 3.0),
                 colour::ORANGE,
                 3.0,
             );
         }
         canvas.mark(
-            format!("cell {}", cell.cell),
+            format!("cell {}", cell.label),
             from.0 + wide / 2.0,
             from.1 + high / 2.0,
         );

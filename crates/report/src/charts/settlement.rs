@@ -3,8 +3,19 @@
 use super::Canvas;
 use super::canvas::colour;
 use super::frame::{Frame, Sample, Scale, legend};
+use super::front::seconds;
 use crate::sizing::settled::SettledByWait;
-use crate::units::duration;
+use crate::units::{duration, grouped};
+
+/// The fewest and most hangs behind a simulated point.
+fn hangs(found: &SettledByWait) -> String {
+    let n = || found.lines.iter().flat_map(|line| &line.simulated).map(|of| of.settled_in_wait.n);
+    match (n().min(), n().max()) {
+        (Some(least), Some(most)) if least < most => format!("{} … {}", grouped(least), grouped(most)),
+        (Some(n), _) => grouped(n),
+        _ => "0".to_owned(),
+    }
+}
 
 /// A line per policy over the lengths of the wait, each point as the table has it; `None` without one.
 pub fn settlement(found: &SettledByWait) -> Option<Canvas> {
@@ -14,7 +25,10 @@ pub fn settlement(found: &SettledByWait) -> Option<Canvas> {
     let mut canvas = Canvas::new(
         (900, 480),
         "Hangs that settle inside the TaskWait in which they begin",
-        "closed form 1 − (window + settling lag) / wait, for a hang that starts uniformly in the wait; no sample behind it",
+        &format!(
+            "lines: closed form for a uniform start, no sample behind it; bars: 95 % intervals of the simulation, n = {} hangs in waits",
+            hangs(found)
+        ),
     );
     let strokes = [colour::ORANGE, colour::BLUE, colour::GREY];
     let mut entries: Vec<(Sample, String)> = found
@@ -41,7 +55,7 @@ pub fn settlement(found: &SettledByWait) -> Option<Canvas> {
     let x_ticks: Vec<(f64, String)> = x
         .ticks(10)
         .into_iter()
-        .map(|s| (s, duration((s * 1_000.0) as u64)))
+        .map(|s| (s, seconds(s)))
         .collect();
     let y_ticks: Vec<(f64, String)> = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
         .into_iter()
@@ -67,6 +81,17 @@ pub fn settlement(found: &SettledByWait) -> Option<Canvas> {
                 0 => canvas.triangle(point, 6.0, stroke),
                 1 => canvas.dot(point, 4.0, stroke, true),
                 _ => canvas.diamond(point, 5.0, stroke),
+            }
+        }
+    }
+    for (line, stroke) in found.lines.iter().zip(strokes) {
+        for of in &line.simulated {
+            let at = x.at(of.wait_ms as f64 / 1_000.0);
+            if let (Some(lo), Some(up)) = (of.settled_in_wait.interval.lo, of.settled_in_wait.interval.up) {
+                canvas.line(vec![(at, y.at(lo)), (at, y.at(up))], stroke, 3.0);
+                for limit in [lo, up] {
+                    canvas.line(vec![(at - 5.0, y.at(limit)), (at + 5.0, y.at(limit))], stroke, 2.0);
+                }
             }
         }
     }

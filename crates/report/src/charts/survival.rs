@@ -70,6 +70,7 @@ pub fn survival(chart: SurvivalChart<'_>) -> Option<Canvas> {
         .collect();
     let y_ticks: Vec<(f64, String)> = decades(least)
         .into_iter()
+        .rev()
         .map(|share| (share, crate::units::percent(share)))
         .collect();
     frame.axes(
@@ -144,6 +145,6 @@ fn draw_curve(
             .last()
             .unwrap_or(1.0);
         let (at, on) = (x.at(ms as f64 / 1_000.0), y.at(share.max(least)));
-        canvas.line(vec![(at, on - 5.0), (at, on + 5.0)], colour::INK, 1.0);
+        canvas.line(vec![(at, on - 3.5), (at, on + 3.5)], colour::INK, 0.5);
     }
 }

@@ -7,6 +7,7 @@ use policysim_sim::timeline::Timeline;
 use super::Canvas;
 use super::canvas::{SMALL, Side, colour};
 use super::frame::{Frame, Sample, Scale, legend};
+use super::front::seconds;
 use crate::table::one_line;
 use crate::units::duration;
 
@@ -71,8 +72,8 @@ pub fn timeline(run: &str, window: Option<Millis>, line: &Timeline, end_ms: u64)
         .max()
         .unwrap_or(window_ms);
     let y = Scale::linear(0.0, highest as f64 * 1.12, (clock_bottom, frame.top));
-    let x_ticks: Vec<(f64, String)> = x.ticks(9).into_iter().map(|ms| (ms, duration(ms as u64))).collect();
-    let y_ticks: Vec<(f64, String)> = y.ticks(5).into_iter().map(|ms| (ms, duration(ms as u64))).collect();
+    let x_ticks: Vec<(f64, String)> = x.ticks(9).into_iter().map(|ms| (ms, seconds(ms / 1_000.0))).collect();
+    let y_ticks: Vec<(f64, String)> = y.ticks(5).into_iter().map(|ms| (ms, seconds(ms / 1_000.0))).collect();
     frame.x_axis(&mut canvas, &x, &x_ticks, "time since the run's start");
     let whole = frame;
     frame.bottom = clock_bottom;

@@ -1,14 +1,9 @@
 //! What `policysim gaps` prints: waits per kind, the idle clock, and the sizes of runs.
 
 mod drift;
-<<<<<<< HEAD
 mod grid;
-mod json;
-mod notes;
-=======
 pub(crate) mod json;
 pub(crate) mod notes;
->>>>>>> main
 
 use std::collections::BTreeMap;
 

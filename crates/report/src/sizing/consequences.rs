@@ -26,29 +26,33 @@ impl Report {
         section.add(Block::Title("Settlement".to_owned()));
         section.add(Block::Chart("settlement"));
         let mut columns = vec![("TaskWait".to_owned(), Align::Right, Some("taskwait"))];
-        columns.extend(found.lines.iter().map(|line| {
-            (
-                format!("{}, idle {}", line.name, duration(line.window_ms)),
-                Align::Right,
-                Some("settles-in-wait"),
-            )
-        }));
+        for line in &found.lines {
+            let name = format!("{}, idle {}", line.name, duration(line.window_ms));
+            columns.push((name.clone(), Align::Right, Some("settles-in-wait")));
+            columns.push((format!("{name}: simulated\n[95 %]"), Align::Left, Some("settlement-simulation")));
+        }
         let columns: Vec<(&str, Align, Option<&'static str>)> = columns
             .iter()
             .map(|(name, align, term)| (name.as_str(), *align, *term))
             .collect();
         let mut grid = Grid::new(
-            "Share of hangs that settle inside the wait in which they begin; closed form, so that no sample stands behind it",
+            "Share of hangs that settle inside the wait in which they begin: in closed form, without a sample behind it, and as simulated",
             &columns,
         );
         for (index, &wait_ms) in found.waits_ms.iter().enumerate() {
             let mut row = vec![length(Some(wait_ms))];
-            row.extend(
-                found
-                    .lines
-                    .iter()
-                    .map(|line| Datum::of(percent(line.shares[index]), line.shares[index])),
-            );
+            for line in &found.lines {
+                row.push(Datum::of(percent(line.shares[index]), line.shares[index]));
+                let simulated = line.simulated.iter().find(|of| of.wait_ms == wait_ms);
+                row.push(simulated.map_or_else(
+                    || Datum::text("longer than the contract allows"),
+                    |of| {
+                        let mut datum = estimate(&of.settled_in_wait);
+                        datum.text.push_str(&format!(" (n = {})", grouped(of.settled_in_wait.n)));
+                        datum
+                    },
+                ));
+            }
             grid.push(row);
         }
         section.add(Block::Grid(grid));

@@ -86,12 +86,19 @@ impl Report {
             text.push_str(&format!(", {} to {}", data.first_day, data.last_day));
         }
         text.push_str(&format!(
-            "; {} labelled as hung, {} cut by the end of their log, {} aborted in a silence; {} of {} lines unreadable.",
+            "; {} labelled as hung, {} cut by the end of their log, {} aborted in a silence{}.",
             grouped(data.hung),
             grouped(data.open_runs),
             grouped(self.facts.sweep.recorded.aborts_in_silence),
-            grouped(data.malformed_lines),
-            grouped(data.lines),
+            if data.lines == 0 {
+                String::new()
+            } else {
+                format!(
+                    "; {} of {} lines unreadable",
+                    grouped(data.malformed_lines),
+                    grouped(data.lines)
+                )
+            },
         ));
         text
     }
@@ -214,10 +221,19 @@ const LIMITS: [(&str, LimitOf); 5] = [
     ("idle window", |policy| limit(policy.idle.window)),
     ("total budget", |policy| limit(policy.total.budget)),
     ("turn cap", |policy| {
-        policy
+        let cap = |cap: Option<u32>| cap.map_or_else(|| "off".to_owned(), |cap| cap.to_string());
+        let roles: Vec<String> = policy
             .turns
-            .cap
-            .map_or_else(|| "off".to_owned(), |cap| cap.to_string())
+            .by_role
+            .entries()
+            .iter()
+            .map(|(role, of)| format!("{role} {}", cap(*of)))
+            .collect();
+        if roles.is_empty() {
+            cap(policy.turns.cap)
+        } else {
+            format!("{}; {}", cap(policy.turns.cap), roles.join(", "))
+        }
     }),
     ("TaskWait", |policy| span::show(policy.task_wait.timeout)),
     ("kill delay and grace", |policy| {

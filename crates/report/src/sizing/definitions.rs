@@ -4,7 +4,7 @@
 pub type Definition = (&'static str, &'static str, &'static str);
 
 /// Every definition, in alphabetical order.
-pub const DEFINITIONS: [Definition; 21] = [
+pub const DEFINITIONS: [Definition; 22] = [
     ("aborted-in-silence", "Aborted in silence", "A run that a human or its parent stopped while nothing came. It may have been stopped because nothing came; what would have followed is not known, so figures that depend on it are given from one extreme to the other."),
     ("budget", "Budget", "The most time that a run may take in all. What pauses it is part of the policy."),
     ("cell", "Cell", "One candidate of a sweep: a whole policy, the base with one value for every swept axis."),
@@ -20,6 +20,7 @@ pub const DEFINITIONS: [Definition; 21] = [
     ("interval", "Interval", "95 % confidence. Quantiles and shares of silences take whole sessions as units, because silences of one session resemble each other; rates take runs."),
     ("pre-token-wait", "Pre-token wait", "From handing control to the model to its first output. Where a log stamps an output when it is finished, it is an upper bound."),
     ("retry-envelope", "Retry envelope", "What the waits of a whole chain of provider retries add up to: without jitter, with full jitter, and with every retry-after header at its cap. It is silence unless the harness announces the retries. The requests' own time comes on top."),
+    ("settlement-simulation", "Settlement simulation", "Parents that spawn four delegates each, work, wait, read an expiry as the policy says and wait again, over the runs of this record, each under its own watchdog; of the hangs that begin inside a wait, the share whose kill settles before that wait is over. `policysim settle` prints it with everything that was assumed."),
     ("settles-in-wait", "Settles in wait", "The share of hangs whose kill reaches the parent inside the TaskWait in which they begin, for a start uniform in the wait: max(0, 1 − (window + settling lag) / wait)."),
     ("slots-lost", "Slots lost", "From the last activity of a hung run to its settling, over all hung runs of the record."),
     ("taskwait", "TaskWait", "How long a parent waits for a delegate before it has to decide what to do next."),

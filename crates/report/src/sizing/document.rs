@@ -248,7 +248,7 @@ impl Grid {
             .columns
             .iter()
             .filter_map(|column| Some((column.term?, &column.name)))
-            .map(|(id, name)| format!("[{}](#{id})", marked_down(name)))
+            .map(|(id, name)| format!("[{}](#{id})", marked_down(&name.replace('\n', " "))))
             .collect();
         if !terms.is_empty() {
             text.push_str(&format!("\nDefined below: {}.\n", terms.join(", ")));

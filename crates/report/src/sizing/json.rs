@@ -28,6 +28,9 @@ struct JsonReport<'a> {
     focus_cell: usize,
     /// As `policysim sweep --format json` prints it.
     sweep: &'a RawValue,
+    /// The same of the wider sweep behind map and controls; null where the first holds them all.
+    map: Option<&'a RawValue>,
+    map_command: Option<&'a str>,
     /// As `policysim gaps --format json` prints it.
     gaps: Option<Box<RawValue>>,
     runs: Option<Value>,
@@ -56,6 +59,8 @@ impl Report {
             candidate_cell: self.candidate_cell,
             focus_cell: self.focus().cell,
             sweep: &self.facts.raw,
+            map: self.wider.as_ref().map(|facts| &*facts.raw),
+            map_command: self.origin.map_command.as_deref(),
             gaps,
             runs: self.runs.as_ref().map(runs),
         })
@@ -99,6 +104,7 @@ fn runs(facts: &RunFacts) -> Value {
             "backoff_runs_against_the_idle_clock": facts.split.backoff_counts,
         },
         "settlement": facts.settled,
+        "explorer": facts.explorer,
         "timeline": facts.shown.as_ref().map(shown),
     })
 }

@@ -1,6 +1,16 @@
-//! Settlement by the length of the TaskWait, in closed form.
+//! Settlement by the length of the TaskWait: in closed form, and as simulated.
 
+use policysim_sim::stats::Estimate;
 use serde::Serialize;
+
+/// What the simulation of parents and delegates found for one length of the wait.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Simulated {
+    /// The wait, ms.
+    pub wait_ms: u64,
+    /// Of the hangs that begin inside a wait, the share that settles before it is over.
+    pub settled_in_wait: Estimate,
+}
 
 /// One policy over the lengths of the wait.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -13,6 +23,8 @@ pub struct SettledLine {
     pub settling_lag_ms: u64,
     /// The share of hangs that settle inside the wait in which they begin, in the order of the waits.
     pub shares: Vec<f64>,
+    /// The same by simulation, for the waits that the contract allows, ascending.
+    pub simulated: Vec<Simulated>,
 }
 
 /// Settlement over some lengths of the wait.

@@ -1,24 +1,24 @@
 //! From runs to everything that a report says.
 
 use anyhow::Result;
-use policysim_policy::Millis;
+use policysim_policy::{Millis, Policy};
 use policysim_report::gaps::GapsResult;
 use policysim_report::sizing::facts::SweepFacts;
-use policysim_report::sizing::settled::{SettledByWait, SettledLine};
+use policysim_report::sizing::settled::{SettledByWait, SettledLine, Simulated};
 use policysim_report::sizing::{LENGTHS_MS, Named, Report, RunFacts, Shown, measured};
 use policysim_sim::choose::share_settled;
 use policysim_sim::compare::{compare, most_expensive_false_kill};
 use policysim_sim::gaps::curve::{Curve, curve, log_lengths};
-use policysim_sim::gaps::{Silences, waits};
 use policysim_sim::ledger;
-use policysim_sim::run::{EventFlags, Fleet, WaitKind};
+use policysim_sim::run::Fleet;
+use policysim_sim::settle::{Cast, Changes, Habits, settlement};
 use policysim_sim::strata::StratumKey;
 use policysim_sim::sweep::settling_lag;
 use policysim_sim::timeline::Timeline;
 use policysim_sim::window_split::WindowSplit;
 
 use super::args::ReportArgs;
-use super::question;
+use super::{explore, question};
 use crate::args::{GlobalArgs, SweepArgs};
 use crate::commands::sweep::shell_word;
 use crate::commands::{gaps, sweep};
@@ -40,6 +40,16 @@ pub(super) fn report(
     let loaded = super::runs(args, global)?;
     let result = sweep::answer(question, &loaded, global);
     let facts = SweepFacts::parse(&result.to_json()?)?;
+    let wider_asked = question::map_args(args, &candidate.policy)?;
+    let wider = match &wider_asked {
+        Some(asked) => Some(sweep::answer(sweep::question(asked, &quiet(global))?, &loaded, global)),
+        None => None,
+    };
+    let wider_facts = match &wider {
+        Some(wider) => Some(SweepFacts::parse(&wider.to_json()?)?),
+        None => None,
+    };
+    let map = wider.as_ref().unwrap_or(&result);
     let fleet = &loaded.fleet;
     let recorded_idle_ms = match &args.recorded_idle {
         Some(text) => Some(sweep::span("--recorded-idle", text)?.as_u64()),
@@ -53,14 +63,17 @@ pub(super) fn report(
     let mut report = Report {
         title: super::title(args, &candidate.name, facts.sweep.task_wait_ms),
         adr: args.adr.clone(),
-        origin: question::origin(args, global, Some(asked)),
+        origin: question::origin(args, global, Some(asked), wider_asked.as_ref()),
         candidate_cell: question::cell_of(&facts.sweep, &candidate.policy),
+        candidate_in_map: None,
         candidate,
         current,
         facts,
+        wider: wider_facts,
         runs: None,
     };
-    let (idle_curve, wait_curve) = curves(fleet, &gaps, &report.swept_ms());
+    report.candidate_in_map = question::cell_of(report.map(), &report.candidate.policy);
+    let (idle_curve, wait_curve) = curves(&gaps, &report.swept_ms());
     report.runs = Some(RunFacts {
         idle_curve,
         wait_curve,
@@ -71,21 +84,17 @@ pub(super) fn report(
             .as_ref()
             .map(|current| compare(fleet, &current.policy, &report.candidate.policy)),
         split,
-        settled: settled(&report),
+        settled: settled(&report, fleet, global.seed),
         shown: shown(args, &report, fleet),
+        explorer: explore::explorer(map, fleet, global.seed, &WAITS_MS)?,
         gaps,
     });
     Ok(report)
 }
 
-fn curves(fleet: &Fleet, gaps: &GapsResult, swept_ms: &[u64]) -> (Curve, Curve) {
-    let mut hand_offs = Silences::default();
-    for ((_, kind), samples) in waits(fleet, None, EventFlags::default()) {
-        if matches!(kind, WaitKind::PreToken | WaitKind::Censored) {
-            hand_offs.merge(&samples.silences);
-        }
-    }
-    let idle = gaps.idle.get("").map(|readings| readings.silences.clone()).unwrap_or_default();
+fn curves(found: &GapsResult, swept_ms: &[u64]) -> (Curve, Curve) {
+    let hand_offs = gaps::hand_offs(found);
+    let idle = found.idle.get("").map(|readings| readings.silences.clone()).unwrap_or_default();
     let longest_ms = idle.gaps().chain(hand_offs.gaps()).map(|gap| gap.ms).max().unwrap_or(0);
     let mut lengths = log_lengths(100, longest_ms);
     lengths.extend(LENGTHS_MS);
@@ -93,7 +102,7 @@ fn curves(fleet: &Fleet, gaps: &GapsResult, swept_ms: &[u64]) -> (Curve, Curve) 
     (curve(&idle, &lengths), curve(&hand_offs, &lengths))
 }
 
-fn settled(report: &Report) -> SettledByWait {
+fn settled(report: &Report, fleet: &Fleet, seed: u64) -> SettledByWait {
     let task_wait_ms = report.facts.sweep.task_wait_ms;
     let mut waits_ms: Vec<u64> = WAITS_MS.into_iter().chain([task_wait_ms]).collect();
     waits_ms.sort_unstable();
@@ -102,37 +111,68 @@ fn settled(report: &Report) -> SettledByWait {
         let setting = report.facts.sweep.cell(number).setting("idle.window");
         policysim_policy::duration::parse(setting).ok()
     });
-    let lag = settling_lag(&report.candidate.policy);
-    let mut policies: Vec<(String, Option<Millis>, Millis)> =
-        vec![("candidate".to_owned(), report.candidate.policy.idle.window, lag)];
+    let mut policies: Vec<(&str, Policy)> = vec![("candidate", report.candidate.policy.clone())];
     if let Some(current) = &report.current {
-        policies.push(("current".to_owned(), current.policy.idle.window, settling_lag(&current.policy)));
+        policies.push(("current", current.policy.clone()));
     }
-    policies.push(("recommended".to_owned(), recommended, lag));
+    if let Some(window) = recommended {
+        // Of the recommended cell, its window: what decides settlement.
+        let mut policy = report.candidate.policy.clone();
+        policy.idle.window = Some(window);
+        policies.push(("recommended", policy));
+    }
+    let cast = Cast::recorded(fleet, Changes::default(), seed);
     let mut lines: Vec<SettledLine> = Vec::new();
-    for (name, window, lag) in policies {
-        let Some(window) = window else { continue };
-        let same = |line: &&mut SettledLine| {
-            line.window_ms == window.as_u64() && line.settling_lag_ms == lag.as_u64()
-        };
-        if let Some(line) = lines.iter_mut().find(same) {
-            line.name.push_str(&format!(" and {name}"));
+    let mut drawn: Vec<Policy> = Vec::new();
+    for (name, policy) in policies {
+        let Some(window) = policy.idle.window else { continue };
+        if let Some(same) = drawn.iter().position(|of| *of == policy) {
+            lines[same].name.push_str(&format!(" and {name}"));
             continue;
         }
+        let lag = settling_lag(&policy);
         lines.push(SettledLine {
-            name,
+            name: name.to_owned(),
             window_ms: window.as_u64(),
             settling_lag_ms: lag.as_u64(),
             shares: waits_ms
                 .iter()
                 .map(|&wait_ms| share_settled(window.plus(lag), Millis::new(wait_ms)))
                 .collect(),
+            simulated: waits_ms
+                .iter()
+                .filter_map(|&wait_ms| simulated(&policy, &cast, wait_ms, seed))
+                .collect(),
         });
+        drawn.push(policy);
     }
     SettledByWait {
         task_wait_ms,
         waits_ms,
         lines,
+    }
+}
+
+/// What parents of these runs meet with waits of that length; `None` where the contract shortens them.
+fn simulated(policy: &Policy, cast: &Cast<'_>, wait_ms: u64, seed: u64) -> Option<Simulated> {
+    let habits = Habits {
+        wait: Some(Millis::new(wait_ms)),
+        ..Habits::default()
+    };
+    if habits.window(policy).as_u64() != wait_ms {
+        return None;
+    }
+    Some(Simulated {
+        wait_ms,
+        settled_in_wait: settlement(policy, cast, &habits, seed).settled_in_wait,
+    })
+}
+
+/// The second sweep repeats what the first has said.
+fn quiet(global: &GlobalArgs) -> GlobalArgs {
+    GlobalArgs {
+        quiet: true,
+        ..global.clone()
     }
 }
 

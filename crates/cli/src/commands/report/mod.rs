@@ -1,6 +1,7 @@
 //! `policysim report`: the sizing section of an ADR.
 
 mod args;
+mod explore;
 mod gather;
 mod question;
 
@@ -8,6 +9,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use policysim_report::html;
 use policysim_report::sizing::facts::SweepFacts;
 use policysim_report::sizing::{Named, Report, template};
 
@@ -84,10 +86,12 @@ fn of_result_set(
     Ok(Report {
         title: title(args, &candidate.name, facts.sweep.task_wait_ms),
         adr: args.adr.clone(),
-        origin: question::origin(args, global, None),
+        origin: question::origin(args, global, None, None),
         candidate,
         current: None,
         facts,
+        wider: None,
+        candidate_in_map: candidate_cell,
         candidate_cell,
         runs: None,
     })
@@ -112,6 +116,7 @@ fn write(report: &Report, markdown: &str, folder: &Path) -> Result<()> {
         output::write_file(&charts.join(format!("{}.png", chart.name)), &png)?;
     }
     output::write_file(&folder.join("report.md"), markdown.as_bytes())?;
+    output::write_file(&folder.join("report.html"), html::page(report)?.as_bytes())?;
     let json = format!("{}\n", report.to_json()?);
     output::write_file(&folder.join("report.json"), json.as_bytes())?;
     Ok(())

@@ -12,15 +12,17 @@ use crate::commands::sweep::shell_word;
 const IDLE: &str = "60s..600s/60s";
 const TOTAL: &str = "1h,3h,6h,off";
 
-/// The sweep that the report asks for: the candidate is its base, and one of its cells.
+/// The sweep that decides: the candidate is its base, and one of its cells. Without other axes it is about windows alone.
 pub(super) fn sweep_args(args: &ReportArgs, candidate: &Policy) -> Result<SweepArgs> {
     let idle = args.idle.as_deref().unwrap_or(IDLE);
-    let total = args.total.as_deref().unwrap_or(TOTAL);
     Ok(SweepArgs {
         data: args.data.clone(),
         base: args.policy.clone(),
         idle: Some(with(idle, candidate.idle.window)?),
-        total: Some(with(total, candidate.total.budget)?),
+        total: match &args.total {
+            Some(total) => Some(with(total, candidate.total.budget)?),
+            None => None,
+        },
         turns: args.turns.clone(),
         rearm: None,
         axis: Vec::new(),
@@ -33,8 +35,19 @@ pub(super) fn sweep_args(args: &ReportArgs, candidate: &Policy) -> Result<SweepA
         restart_cost: args.restart_cost.clone(),
         list_kills: None,
         out: None,
+        plot: None,
         format: OutputFormat::Json,
     })
+}
+
+/// The wider sweep behind the map and the page's controls; `None` where the first one has budgets already.
+pub(super) fn map_args(args: &ReportArgs, candidate: &Policy) -> Result<Option<SweepArgs>> {
+    if args.total.is_some() {
+        return Ok(None);
+    }
+    let mut wider = sweep_args(args, candidate)?;
+    wider.total = Some(with(TOTAL, candidate.total.budget)?);
+    Ok(Some(wider))
 }
 
 /// A grid with one more value, unless it is there already.
@@ -93,7 +106,12 @@ pub(super) fn asks_for_runs(args: &ReportArgs) -> Option<&'static str> {
 }
 
 /// How the report was made. Folders are named by their last part: a report travels.
-pub(super) fn origin(args: &ReportArgs, global: &GlobalArgs, sweep: Option<&SweepArgs>) -> Origin {
+pub(super) fn origin(
+    args: &ReportArgs,
+    global: &GlobalArgs,
+    sweep: Option<&SweepArgs>,
+    map: Option<&SweepArgs>,
+) -> Origin {
     let mut data = String::new();
     for path in &args.data.data {
         let last = path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
@@ -129,8 +147,8 @@ pub(super) fn origin(args: &ReportArgs, global: &GlobalArgs, sweep: Option<&Swee
             ("--turns", args.turns.as_deref()),
         ])
     );
-    let sweep_command = match sweep {
-        Some(sweep) => format!(
+    let swept = |sweep: &SweepArgs| {
+        format!(
             "policysim sweep{data}{}{common}{settle}{seed} --format json",
             options(&[
                 ("--base", Some(&sweep.base)),
@@ -138,12 +156,13 @@ pub(super) fn origin(args: &ReportArgs, global: &GlobalArgs, sweep: Option<&Swee
                 ("--total", sweep.total.as_deref()),
                 ("--turns", sweep.turns.as_deref()),
             ])
-        ),
-        None => format!("cat{data}/sweep.json"),
+        )
     };
+    let sweep_command = sweep.map_or_else(|| format!("cat{data}/sweep.json"), swept);
     Origin {
         command,
         sweep_command,
+        map_command: map.map(swept),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         seed: global.seed,
     }
