@@ -19,7 +19,10 @@ fn programs() -> Option<(PathBuf, PathBuf)> {
             .flat_map(|folder| names.iter().map(move |name| folder.join(name)))
             .find(|path| path.is_file())
     };
-    let found = Some((find(&["chromium", "chromium-browser", "google-chrome"])?, find(&["node"])?));
+    let found = Some((
+        find(&["chromium", "chromium-browser", "google-chrome"])?,
+        find(&["node"])?,
+    ));
     if found.is_none() {
         eprintln!("skipped: no chromium or no node");
     }
@@ -35,7 +38,13 @@ fn axe() -> Option<PathBuf> {
         // With the environment of the tests: a machine may need its own settings to reach a registry.
         let mut command = Command::new("npm");
         command
-            .args(["install", "--no-save", "--no-audit", "--no-fund", &format!("axe-core@{AXE}")])
+            .args([
+                "install",
+                "--no-save",
+                "--no-audit",
+                "--no-fund",
+                &format!("axe-core@{AXE}"),
+            ])
             .current_dir(&folder)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -74,14 +83,18 @@ fn sweep(place: &Place, options: &str) -> Value {
 
 /// What the page shows under `id`, as a number; missing where it shows none.
 fn value(shown: &Value, id: &str, which: &str) -> Option<f64> {
-    shown[id].get(which).map(|text| text.as_str().unwrap().parse().unwrap())
+    shown[id]
+        .get(which)
+        .map(|text| text.as_str().unwrap().parse().unwrap())
 }
 
 #[test]
 fn the_page_shows_what_sweep_prints() {
     let place = fleet::place();
     place.run(&format!("report telemetry --policy pi-desktop-0129 --current pi-desktop-0119 --max-false-kill 50% --idle {IDLE} --out adr")).ok();
-    let Some(seen) = driven(&place, "adr") else { return };
+    let Some(seen) = driven(&place, "adr") else {
+        return;
+    };
     assert_eq!(seen["errors"], json("[]"));
     assert_eq!(seen["requests"], json("[]"));
     assert_eq!(seen["sort_faults"], json("[]"));
@@ -92,7 +105,10 @@ fn the_page_shows_what_sweep_prints() {
     // The arrow key moves from the smallest window to the next.
     assert_eq!(seen["keyboard"], json("[\"60s\", \"300s\"]"));
     for (scheme, findings) in seen["audits"].as_object().unwrap() {
-        assert!(findings.is_null() || findings == &json("[]"), "{scheme}: {findings:#}");
+        assert!(
+            findings.is_null() || findings == &json("[]"),
+            "{scheme}: {findings:#}"
+        );
     }
 
     let swept = sweep(&place, "");
@@ -102,18 +118,45 @@ fn the_page_shows_what_sweep_prints() {
     // Both vary the last axis fastest.
     for (shown, cell) in walked.iter().zip(cells) {
         let settings = cell["settings"].as_object().unwrap();
-        assert_eq!(shown["controls"]["axis-0"], settings["idle.window"], "{cell}");
-        assert_eq!(shown["controls"]["axis-1"], settings["total.budget"], "{cell}");
+        assert_eq!(
+            shown["controls"]["axis-0"], settings["idle.window"],
+            "{cell}"
+        );
+        assert_eq!(
+            shown["controls"]["axis-1"], settings["total.budget"],
+            "{cell}"
+        );
         let rate = &cell["false_kill_rate"];
         assert_eq!(value(shown, "shown-rate", "value"), rate["point"].as_f64());
-        assert_eq!(value(shown, "shown-rate", "lo"), rate["interval"]["lo"].as_f64());
-        assert_eq!(value(shown, "shown-rate", "up"), rate["interval"]["up"].as_f64());
-        assert_eq!(value(shown, "shown-limit", "value"), cell["false_kill_rate_up_one_sided"].as_f64());
+        assert_eq!(
+            value(shown, "shown-rate", "lo"),
+            rate["interval"]["lo"].as_f64()
+        );
+        assert_eq!(
+            value(shown, "shown-rate", "up"),
+            rate["interval"]["up"].as_f64()
+        );
+        assert_eq!(
+            value(shown, "shown-limit", "value"),
+            cell["false_kill_rate_up_one_sided"].as_f64()
+        );
         assert_eq!(value(shown, "shown-runs", "value"), cell["runs"].as_f64());
-        assert_eq!(value(shown, "shown-detection", "lo"), cell["detection"]["p50_ms"].as_f64());
-        assert_eq!(value(shown, "shown-detection", "up"), cell["detection"]["p99_ms"].as_f64());
-        assert_eq!(value(shown, "shown-slots", "value"), cell["slot_lost_ms"].as_f64());
-        assert_eq!(value(shown, "shown-work", "value"), cell["work_lost_ms"].as_f64());
+        assert_eq!(
+            value(shown, "shown-detection", "lo"),
+            cell["detection"]["p50_ms"].as_f64()
+        );
+        assert_eq!(
+            value(shown, "shown-detection", "up"),
+            cell["detection"]["p99_ms"].as_f64()
+        );
+        assert_eq!(
+            value(shown, "shown-slots", "value"),
+            cell["slot_lost_ms"].as_f64()
+        );
+        assert_eq!(
+            value(shown, "shown-work", "value"),
+            cell["work_lost_ms"].as_f64()
+        );
         let text = shown["shown-rate"]["text"].as_str().unwrap();
         assert!(text.contains('[') || text == "not estimable", "{text}");
         assert_eq!(shown["marks"]["chart-heat"], 1, "{cell}");
@@ -129,10 +172,17 @@ fn waits(place: &Place, shown: &Value) {
     let shown = shown.as_array().unwrap();
     assert!(shown.len() > 5);
     for of in shown {
-        let wait = of["controls"]["wait"].as_str().unwrap().replace([' ', ','], "");
+        let wait = of["controls"]["wait"]
+            .as_str()
+            .unwrap()
+            .replace([' ', ','], "");
         let swept = sweep(place, &format!("--task-wait {wait}"));
         let cell = swept["cells"].as_array().unwrap().last().unwrap();
-        assert_eq!(value(of, "shown-settle", "value"), cell["settle_share"].as_f64(), "{wait}");
+        assert_eq!(
+            value(of, "shown-settle", "value"),
+            cell["settle_share"].as_f64(),
+            "{wait}"
+        );
         assert_eq!(of["marks"]["chart-settlement"], 1);
     }
 }
@@ -152,11 +202,21 @@ fn costs(place: &Place, shown: &Value) {
             .run(&format!("sweep telemetry --base pi-desktop-0129 --max-false-kill 50% --idle {IDLE} --total off --hang-rate {rate} --restart-cost {restart} --format json"))
             .ok());
         let cost = &swept["cost"];
-        assert_eq!(value(of, "shown-cheapest", "lo"), None);
+        assert_eq!(
+            value(of, "shown-cheapest", "lo"),
+            cost["value_ms"].as_f64(),
+            "{rate} {restart}"
+        );
         let cheapest = cost["cheapest_cell"].as_u64().unwrap();
-        let label = swept["cells"][usize::try_from(cheapest).unwrap() - 1]["settings"]["idle.window"].as_str().unwrap();
+        let label =
+            swept["cells"][usize::try_from(cheapest).unwrap() - 1]["settings"]["idle.window"]
+                .as_str()
+                .unwrap();
         let text = of["shown-cheapest"]["text"].as_str().unwrap();
-        assert!(text.starts_with(&format!("idle {label}, total off at ")), "{index}: {text}, {label}");
+        assert!(
+            text.starts_with(&format!("idle {label}, total off at ")),
+            "{index}: {text}, {label}"
+        );
     }
 }
 
@@ -167,9 +227,20 @@ fn strata(shown: &Value, cells: &[Value]) {
     assert!(shown.len() > 2);
     for of in &shown[1..] {
         let (key, group) = of["option"].as_str().unwrap().split_once(' ').unwrap();
-        let stratum = cell["strata"].as_array().unwrap().iter().find(|of| of["key"] == key && of["group"] == group).unwrap();
-        assert_eq!(value(of, "shown-stratum-runs", "value"), stratum["runs"].as_f64());
-        assert_eq!(value(of, "shown-stratum-limit", "value"), stratum["false_kill_rate_up_one_sided"].as_f64());
+        let stratum = cell["strata"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|of| of["key"] == key && of["group"] == group)
+            .unwrap();
+        assert_eq!(
+            value(of, "shown-stratum-runs", "value"),
+            stratum["runs"].as_f64()
+        );
+        assert_eq!(
+            value(of, "shown-stratum-limit", "value"),
+            stratum["false_kill_rate_up_one_sided"].as_f64()
+        );
         let share = stratum["false_kills"].as_f64().unwrap() / stratum["runs"].as_f64().unwrap();
         assert!((value(of, "shown-stratum-rate", "value").unwrap() - share).abs() < 1e-9);
     }
@@ -179,14 +250,24 @@ fn strata(shown: &Value, cells: &[Value]) {
 fn hostile_names_are_text_in_a_browser() {
     let place = hostile::place();
     place.run("report hostile --policy pi-desktop-0129 --current pi-desktop-0119 --idle 60s,300s --out adr").ok();
-    let Some(seen) = driven(&place, "adr") else { return };
+    let Some(seen) = driven(&place, "adr") else {
+        return;
+    };
     assert_eq!(seen["errors"], json("[]"));
     assert_eq!(seen["requests"], json("[]"));
     assert_eq!(seen["scripts"], 2);
     assert_eq!(seen["images"], 0);
     assert_eq!(seen["overflow"], 0);
-    assert!(seen["text"].as_str().unwrap().contains("<script>alert(1)</script>&amp;<b>"));
+    assert!(
+        seen["text"]
+            .as_str()
+            .unwrap()
+            .contains("<script>alert(1)</script>&amp;<b>")
+    );
     for (scheme, findings) in seen["audits"].as_object().unwrap() {
-        assert!(findings.is_null() || findings == &json("[]"), "{scheme}: {findings:#}");
+        assert!(
+            findings.is_null() || findings == &json("[]"),
+            "{scheme}: {findings:#}"
+        );
     }
 }

@@ -25,7 +25,9 @@ fn text(place: &Place, file: &str) -> String {
 /// The command as the report prints it, run in the same place.
 fn rerun(place: &Place, command: &str) -> String {
     let line = command.strip_prefix("policysim ").unwrap();
-    place.run_args(line.split(' ').map(|word| word.trim_matches('\''))).ok()
+    place
+        .run_args(line.split(' ').map(|word| word.trim_matches('\'')))
+        .ok()
 }
 
 #[test]
@@ -36,7 +38,9 @@ fn every_number_of_the_sweep_and_the_gaps_is_theirs() {
         let printed = json(&rerun(&place, found[command].as_str().unwrap()));
         assert_eq!(found[part], printed, "{part}");
     }
-    let gaps = place.run("gaps telemetry --policy pi-desktop-0129 --format json").ok();
+    let gaps = place
+        .run("gaps telemetry --policy pi-desktop-0129 --format json")
+        .ok();
     assert_eq!(found["gaps"], json(&gaps));
 }
 
@@ -45,7 +49,10 @@ fn the_comparison_is_what_a_sweep_over_the_current_policy_finds() {
     let place = report();
     let found = &place.json("adr/report.json")["runs"]["comparison"];
     // The presets differ in more than the window, so that a sweep can pair them only through a policy file.
-    place.write("current.toml", "preset = \"pi-desktop-0129\"\nidle = \"600s\"\n");
+    place.write(
+        "current.toml",
+        "preset = \"pi-desktop-0129\"\nidle = \"600s\"\n",
+    );
     place.run("report telemetry --policy pi-desktop-0129 --current current.toml --max-false-kill 50% --out nested").ok();
     let nested = place.json("nested/report.json");
     let paired = json(&place.run("sweep telemetry --base current.toml --idle 300s --max-false-kill 50% --format json").ok());
@@ -60,7 +67,12 @@ fn the_comparison_is_what_a_sweep_over_the_current_policy_finds() {
     // Kinds of wait add up to the whole.
     for of in [found, &nested["runs"]["comparison"]] {
         for side in ["newly_killed", "newly_spared"] {
-            let sum: u64 = of["by_phase"].as_array().unwrap().iter().map(|phase| phase[side].as_u64().unwrap()).sum();
+            let sum: u64 = of["by_phase"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|phase| phase[side].as_u64().unwrap())
+                .sum();
             assert_eq!(sum, of["all"][side].as_u64().unwrap(), "{side}");
         }
     }
@@ -71,12 +83,19 @@ fn markdown_cells(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
-        let head = lines.peek().is_some_and(|next| next.starts_with("| :--") || next.starts_with("| --"));
-        if !line.starts_with("| ") || line.starts_with("| :--") || line.starts_with("| --") || head {
+        let head = lines
+            .peek()
+            .is_some_and(|next| next.starts_with("| :--") || next.starts_with("| --"));
+        if !line.starts_with("| ") || line.starts_with("| :--") || line.starts_with("| --") || head
+        {
             continue;
         }
         let inner = line.trim_start_matches("| ").trim_end_matches(" |");
-        found.extend(inner.split(" | ").map(|cell| unescaped(&cell.replace('\\', ""))));
+        found.extend(
+            inner
+                .split(" | ")
+                .map(|cell| unescaped(&cell.replace('\\', ""))),
+        );
     }
     found
 }
@@ -96,14 +115,24 @@ fn html_cells(text: &str) -> Vec<String> {
 }
 
 fn unescaped(text: &str) -> String {
-    text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&#39;", "'").replace("&amp;", "&")
+    text.replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&quot;", "\"")
+        .replace("&#39;", "'")
+        .replace("&amp;", "&")
 }
 
 #[test]
 fn text_and_page_hold_the_same_tables() {
     let place = report();
-    let markdown: Vec<String> = markdown_cells(&text(&place, "adr/report.md")).iter().map(|cell| cell.trim().to_owned()).collect();
-    let html: Vec<String> = html_cells(&text(&place, "adr/report.html")).iter().map(|cell| cell.trim().to_owned()).collect();
+    let markdown: Vec<String> = markdown_cells(&text(&place, "adr/report.md"))
+        .iter()
+        .map(|cell| cell.trim().to_owned())
+        .collect();
+    let html: Vec<String> = html_cells(&text(&place, "adr/report.html"))
+        .iter()
+        .map(|cell| cell.trim().to_owned())
+        .collect();
     assert!(markdown.len() > 200, "{}", markdown.len());
     assert_eq!(markdown, html);
 }
@@ -111,23 +140,54 @@ fn text_and_page_hold_the_same_tables() {
 #[test]
 fn charts_say_their_n_and_stand_in_text_and_page() {
     let place = report();
-    let (markdown, html) = (text(&place, "adr/report.md"), text(&place, "adr/report.html"));
+    let (markdown, html) = (
+        text(&place, "adr/report.md"),
+        text(&place, "adr/report.html"),
+    );
     let mut drawn = BTreeSet::new();
     for (file, bytes) in files(&place.path("adr/charts")) {
-        let stem = Path::new(&file).file_stem().unwrap().to_string_lossy().into_owned();
+        let stem = Path::new(&file)
+            .file_stem()
+            .unwrap()
+            .to_string_lossy()
+            .into_owned();
         if crate::ends_in(&file, "svg") {
             let svg = String::from_utf8(bytes).unwrap();
-            let described = svg.split("<desc>").nth(1).unwrap().split("</desc>").next().unwrap();
-            assert!(described.contains("n = ") || described.contains("one run"), "{file}: {described}");
-            assert!(markdown.contains(&format!("](charts/{stem}.svg)")), "{file}");
-            assert!(html.contains(&format!("<figure id=\"chart-{stem}\">")), "{file}");
+            let described = svg
+                .split("<desc>")
+                .nth(1)
+                .unwrap()
+                .split("</desc>")
+                .next()
+                .unwrap();
+            assert!(
+                described.contains("n = ") || described.contains("one run"),
+                "{file}: {described}"
+            );
+            assert!(
+                markdown.contains(&format!("](charts/{stem}.svg)")),
+                "{file}"
+            );
+            assert!(
+                html.contains(&format!("<figure id=\"chart-{stem}\">")),
+                "{file}"
+            );
             assert!(html.contains(&svg), "{file}");
         } else {
             assert!(bytes.starts_with(b"\x89PNG\r\n\x1a\n"), "{file}");
         }
         drawn.insert(stem);
     }
-    let all = ["front", "hang-rate", "heat", "ledger", "settlement", "strata", "survival", "timeline"];
+    let all = [
+        "front",
+        "hang-rate",
+        "heat",
+        "ledger",
+        "settlement",
+        "strata",
+        "survival",
+        "timeline",
+    ];
     assert_eq!(drawn, all.map(str::to_owned).into());
 }
 
@@ -138,10 +198,16 @@ fn the_window_split_is_arithmetic_on_its_parts() {
     let found = &place.json("adr/report.json")["runs"]["window"];
     let gaps = json(&place.run("gaps --format json").ok());
     let measured = &gaps["groups"][""]["pre_token_or_cut"]["quantiles"];
-    let p999 = measured.as_array().unwrap().last().unwrap()["point_ms"].as_u64().unwrap();
+    let p999 = measured.as_array().unwrap().last().unwrap()["point_ms"]
+        .as_u64()
+        .unwrap();
     assert_eq!(found["measured_p99_9_ms"], p999);
     // semantics section 4.4: nominal, full jitter, every header at its cap
-    for (part, envelope_ms) in [("nominal", 75_000), ("full_jitter", 82_500), ("headers_at_cap", 182_000)] {
+    for (part, envelope_ms) in [
+        ("nominal", 75_000),
+        ("full_jitter", 82_500),
+        ("headers_at_cap", 182_000),
+    ] {
         assert_eq!(found["retry_envelope_ms"][part], envelope_ms);
         let left = 300_000 - i64::try_from(p999).unwrap() - envelope_ms;
         assert_eq!(found["left_ms"][part], left, "{part}");
@@ -151,16 +217,24 @@ fn the_window_split_is_arithmetic_on_its_parts() {
 #[test]
 fn a_result_set_is_reported_without_its_runs() {
     let place = fleet::place();
-    place.run("sweep telemetry --idle 60s,300s --total 1h,off --max-false-kill 50% --out swept").ok();
-    place.run("report swept --policy pi-desktop-0129 --out adr").ok();
+    place
+        .run("sweep telemetry --idle 60s,300s --total 1h,off --max-false-kill 50% --out swept")
+        .ok();
+    place
+        .run("report swept --policy pi-desktop-0129 --out adr")
+        .ok();
     let found = place.json("adr/report.json");
     assert_eq!(found["sweep"], place.json("swept/sweep.json"));
     assert_eq!(found["gaps"], Value::Null);
     assert!(text(&place, "adr/report.md").contains("need the dataset itself"));
-    let error = place.run("report swept --policy pi-desktop-0129 --current pi-desktop-0119 --out other").error();
+    let error = place
+        .run("report swept --policy pi-desktop-0129 --current pi-desktop-0119 --out other")
+        .error();
     assert!(error.contains("--current needs the runs"), "{error}");
     place.write("broken/sweep.json", "{\"schema_version\": 99}");
-    let error = place.run("report broken --policy pi-desktop-0129 --out other").error();
+    let error = place
+        .run("report broken --policy pi-desktop-0129 --out other")
+        .error();
     assert!(error.contains("not a sweep"), "{error}");
 }
 
@@ -176,7 +250,10 @@ fn a_template_of_ones_own_replaces_the_text() {
     let (own, found) = (text(&place, "adr/report.md"), place.json("adr/report.json"));
     let cell = &found["sweep"]["cells"][0];
     assert!(own.starts_with("# 0131 which idle window"), "{own}");
-    assert!(own.contains(&format!("{} of {}", cell["false_kills"], cell["runs"])), "{own}");
+    assert!(
+        own.contains(&format!("{} of {}", cell["false_kills"], cell["runs"])),
+        "{own}"
+    );
     assert!(own.contains("survival ledger front heat"), "{own}");
     place.write("wrong.md", "{{ no_such_variable }}");
     let error = place.run(&format!("{LINE} --template wrong.md")).error();
@@ -190,11 +267,21 @@ fn a_template_of_ones_own_replaces_the_text() {
 fn a_report_is_the_same_for_any_number_of_threads() {
     let place = fleet::place();
     for threads in [1, 4] {
-        place.run(&format!("{LINE}{threads} --threads {threads}")).ok();
+        place
+            .run(&format!("{LINE}{threads} --threads {threads}"))
+            .ok();
     }
-    let of = |folder: &str| (files(&place.path(folder)), files(&place.path(&format!("{folder}/charts"))));
+    let of = |folder: &str| {
+        (
+            files(&place.path(folder)),
+            files(&place.path(&format!("{folder}/charts"))),
+        )
+    };
     assert_eq!(of("adr1"), of("adr4"));
-    assert_eq!(names(&place.path("adr1")), ["charts", "report.html", "report.json", "report.md"]);
+    assert_eq!(
+        names(&place.path("adr1")),
+        ["charts", "report.html", "report.json", "report.md"]
+    );
 }
 
 /// The committed reports, each with the commands that make it.
@@ -224,7 +311,10 @@ fn the_committed_reports_are_remade_byte_for_byte() {
             place.run(line).ok();
         }
         for below in ["", "charts"] {
-            let (kept, made) = (reports.join(folder).join(below), files(&place.path(folder).join(below)));
+            let (kept, made) = (
+                reports.join(folder).join(below),
+                files(&place.path(folder).join(below)),
+            );
             if overwrite {
                 fs::create_dir_all(&kept).unwrap();
                 for (file, bytes) in &made {
@@ -233,8 +323,15 @@ fn the_committed_reports_are_remade_byte_for_byte() {
             }
             let committed = files(&kept);
             assert!(made.keys().eq(committed.keys()), "{folder}/{below}");
-            let changed: Vec<&String> = made.iter().filter(|(file, bytes)| committed[*file] != **bytes).map(|(file, _)| file).collect();
-            assert!(changed.is_empty(), "{folder}/{below}: {changed:?}; POLICYSIM_SNAPSHOTS=overwrite remakes them");
+            let changed: Vec<&String> = made
+                .iter()
+                .filter(|(file, bytes)| committed[*file] != **bytes)
+                .map(|(file, _)| file)
+                .collect();
+            assert!(
+                changed.is_empty(),
+                "{folder}/{below}: {changed:?}; POLICYSIM_SNAPSHOTS=overwrite remakes them"
+            );
         }
     }
 }
@@ -243,13 +340,29 @@ fn the_committed_reports_are_remade_byte_for_byte() {
 fn no_request_can_leave_the_page() {
     let place = report();
     let html = text(&place, "adr/report.html");
-    let policy = html.split("Content-Security-Policy\" content=\"").nth(1).unwrap().split('"').next().unwrap();
-    assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"), "{policy}");
+    let policy = html
+        .split("Content-Security-Policy\" content=\"")
+        .nth(1)
+        .unwrap()
+        .split('"')
+        .next()
+        .unwrap();
+    assert!(
+        policy.starts_with("default-src 'none'; style-src 'sha256-"),
+        "{policy}"
+    );
     assert!(!policy.contains("unsafe"), "{policy}");
-    assert!(!html.contains(" style=\"") && !html.contains(" onclick"), "an inline style or handler");
+    assert!(
+        !html.contains(" style=\"") && !html.contains(" onclick"),
+        "an inline style or handler"
+    );
     for (at, _) in html.match_indices("://") {
         let start = html[..at].rfind(['"', '\'', ' ', '\n']).unwrap();
-        assert!(html[start..].starts_with("\"http://www.w3.org/2000/svg"), "{}", &html[start..at + 20]);
+        assert!(
+            html[start..].starts_with("\"http://www.w3.org/2000/svg"),
+            "{}",
+            &html[start..at + 20]
+        );
     }
 }
 
@@ -268,7 +381,10 @@ fn hostile_names_stay_words() {
         hostile::figures(&found)
     };
     assert_eq!(of("hostile"), of("tame"));
-    let (markdown, html) = (text(&place, "adr-hostile/report.md"), text(&place, "adr-hostile/report.html"));
+    let (markdown, html) = (
+        text(&place, "adr-hostile/report.md"),
+        text(&place, "adr-hostile/report.html"),
+    );
     for (form, text) in [("md", &markdown), ("html", &html)] {
         let found = text.chars().find(|&c| hostile::steers_a_terminal(c));
         assert_eq!(found, None, "{form}");
@@ -282,8 +398,14 @@ fn hostile_names_stay_words() {
     for (file, bytes) in charts {
         if crate::ends_in(&file, "svg") {
             let svg = String::from_utf8(bytes).unwrap();
-            assert!(!svg.contains("<script") && !svg.chars().any(hostile::steers_a_terminal), "{file}");
-            assert!(svg.len() < 400_000, "{file}: a name of 10,000 characters is not cut");
+            assert!(
+                !svg.contains("<script") && !svg.chars().any(hostile::steers_a_terminal),
+                "{file}"
+            );
+            assert!(
+                svg.len() < 400_000,
+                "{file}: a name of 10,000 characters is not cut"
+            );
         }
     }
     assert!(html.len() < 3_000_000, "{}", html.len());
@@ -295,8 +417,12 @@ fn gaps_and_sweep_draw_into_files_and_letters() {
     let place = fleet::place();
     place.run("gaps telemetry --plot gaps.svg").ok();
     place.run("gaps telemetry --plot gaps.png").ok();
-    place.run("sweep telemetry --idle 60s,300s --plot front.svg --format json").ok();
-    place.run("sweep telemetry --idle 60s,300s --plot front.png").ok();
+    place
+        .run("sweep telemetry --idle 60s,300s --plot front.svg --format json")
+        .ok();
+    place
+        .run("sweep telemetry --idle 60s,300s --plot front.png")
+        .ok();
     for picture in ["gaps.svg", "front.svg"] {
         assert!(text(&place, picture).contains("<title>"), "{picture}");
     }
@@ -304,11 +430,23 @@ fn gaps_and_sweep_draw_into_files_and_letters() {
         assert!(place.read(picture).starts_with(b"\x89PNG"), "{picture}");
     }
     let letters = place.run("gaps telemetry --plot -").ok();
-    let line = letters.lines().find(|line| line.contains("< 300 s pi-desktop-0129")).unwrap();
+    let line = letters
+        .lines()
+        .find(|line| line.contains("< 300 s pi-desktop-0129"))
+        .unwrap();
     assert!(line.trim_start().starts_with("300 s |="), "{line}");
-    assert!(!place.run("gaps telemetry").ok().contains("300 s |"), "nobody reads a pipe");
-    for line in ["gaps telemetry --plot gaps.pdf", "sweep telemetry --plot front"] {
+    assert!(
+        !place.run("gaps telemetry").ok().contains("300 s |"),
+        "nobody reads a pipe"
+    );
+    for line in [
+        "gaps telemetry --plot gaps.pdf",
+        "sweep telemetry --plot front",
+    ] {
         let error = place.run(line).error();
-        assert!(error.contains("expected a file that ends in .svg or .png"), "{error}");
+        assert!(
+            error.contains("expected a file that ends in .svg or .png"),
+            "{error}"
+        );
     }
 }

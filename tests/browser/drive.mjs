@@ -1,13 +1,13 @@
 // Opens a report from disk in headless Chromium, moves every control, and prints what it saw as JSON.
 // node drive.mjs CHROMIUM FILE AXE [SCREENSHOTS]; AXE is the path of axe-core's script, or empty.
 import { spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
 const [chromium, file, axe, screenshots] = process.argv.slice(2);
-const profile = mkdtempSync(join(tmpdir(), "profile-"));
+// Whoever calls removes the folder that this runs in.
+const profile = mkdtempSync(join(process.cwd(), "profile-"));
 const browser = spawn(
   chromium,
   [
@@ -78,8 +78,12 @@ async function scheme(value) {
 
 async function shot(name) {
   if (!screenshots) return;
-  const { data } = await page("Page.captureScreenshot", { format: "png", captureBeyondViewport: true });
-  writeFileSync(join(screenshots, `${name}.png`), Buffer.from(data, "base64"));
+  const [width, height] = await evaluate("[document.documentElement.clientWidth, document.documentElement.scrollHeight]");
+  for (let y = 0; y < height; y += 1600) {
+    const clip = { x: 0, y, width, height: Math.min(1600, height - y), scale: 1 };
+    const { data } = await page("Page.captureScreenshot", { format: "png", captureBeyondViewport: true, clip });
+    writeFileSync(join(screenshots, `${name}-${y / 1600}.png`), Buffer.from(data, "base64"));
+  }
 }
 
 async function audit() {
@@ -205,8 +209,10 @@ try {
   result.errors = seen.errors;
   process.stdout.write(JSON.stringify(result));
 } finally {
-  browser.kill("SIGKILL");
-  await new Promise((resolve) => { browser.on("exit", resolve); if (browser.exitCode !== null || browser.signalCode) resolve(); });
-  rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
+  const gone = new Promise((resolve) => browser.on("exit", resolve));
+  const stop = setTimeout(() => browser.kill("SIGKILL"), 5_000);
+  await Promise.race([call("Browser.close").catch(() => {}), gone]);
+  await gone;
+  clearTimeout(stop);
 }
 process.exit(0);

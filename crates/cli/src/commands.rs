@@ -3,8 +3,8 @@
 mod gaps;
 mod generate;
 mod import;
-pub(crate) mod policy;
 mod plot;
+pub(crate) mod policy;
 mod replay;
 pub(crate) mod report;
 pub(crate) mod settle;

@@ -6,8 +6,8 @@
 mod canvas;
 mod frame;
 mod front;
-mod heat;
 mod hang_rate;
+mod heat;
 mod settlement;
 mod spent;
 mod strata;

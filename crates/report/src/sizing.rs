@@ -30,8 +30,8 @@ pub use data::LENGTHS_MS;
 pub use recommendation::measured;
 
 use document::Section;
-use facts::{Cell, Sweep, SweepFacts};
 use explorer::Explorer;
+use facts::{Cell, Sweep, SweepFacts};
 use settled::SettledByWait;
 
 /// A policy of the report, under the name that the user gave it.
@@ -183,7 +183,12 @@ impl Report {
             let window = self.candidate.policy.idle.window;
             add(
                 "timeline",
-                Some(charts::timeline(&shown.run, window, &shown.line, shown.end_ms)),
+                Some(charts::timeline(
+                    &shown.run,
+                    window,
+                    &shown.line,
+                    shown.end_ms,
+                )),
             );
         }
         found
@@ -216,12 +221,18 @@ impl Report {
         };
         let window = |policy: &Policy| policy.idle.window.map(policysim_policy::Millis::as_u64);
         add(window(&self.candidate.policy), "candidate");
-        add(self.current.as_ref().and_then(|of| window(&of.policy)), "current");
+        add(
+            self.current.as_ref().and_then(|of| window(&of.policy)),
+            "current",
+        );
         let recommended = self.facts.sweep.recommendation.and_then(|number| {
             let setting = self.facts.sweep.cell(number).setting("idle.window");
             policysim_policy::duration::parse(setting).ok()
         });
-        add(recommended.map(policysim_policy::Millis::as_u64), "recommended");
+        add(
+            recommended.map(policysim_policy::Millis::as_u64),
+            "recommended",
+        );
         found
     }
 

@@ -49,7 +49,13 @@ fn sweep(windows: usize, totals: usize, strata: usize, unresolved: u64) -> Sweep
     let ranges: Vec<Value> = (0..windows)
         .rev()
         .map(|window| {
-            let rate = |step: usize| if step == windows { 1.0 } else { 0.000_2 * 1.3_f64.powi(i32::try_from(step).unwrap()) };
+            let rate = |step: usize| {
+                if step == windows {
+                    1.0
+                } else {
+                    0.000_2 * 1.3_f64.powi(i32::try_from(step).unwrap())
+                }
+            };
             let step = windows - 1 - window;
             json!({
                 "cell": window * totals + 1,
@@ -109,7 +115,10 @@ fn sweeps_of_any_size_are_drawn_so_that_they_can_be_read() {
     let one = sweep(1, 1, 1, 0);
     assert!(charts::strata(&one.sweep, &one.sweep.cells[0]).is_none());
     let crowded = sweep(40, 2, 1, 0);
-    assert!(charts::heat(&crowded.sweep, None).is_none(), "40 columns cannot be read");
+    assert!(
+        charts::heat(&crowded.sweep, None).is_none(),
+        "40 columns cannot be read"
+    );
 }
 
 #[test]
@@ -128,7 +137,10 @@ fn survival_settlement_ledger_and_timeline_can_be_read() {
         (300_000, "300 s current".to_owned()),
     ];
     readable(charts::survival(SurvivalChart {
-        curves: &[("idle clock", &found), ("pre-token waits, those cut by an abort included", &found)],
+        curves: &[
+            ("idle clock", &found),
+            ("pre-token waits, those cut by an abort included", &found),
+        ],
         named: &named,
         swept_ms: &[60_000, 120_000, 240_000],
     }));
@@ -145,10 +157,18 @@ fn survival_settlement_ledger_and_timeline_can_be_read() {
     readable(charts::settlement(&SettledByWait {
         task_wait_ms: 600_000,
         waits_ms: vec![60_000, 600_000, 1_800_000],
-        lines: vec![line("candidate", 300_000), line("current", 600_000), line("recommended", 240_000)],
+        lines: vec![
+            line("candidate", 300_000),
+            line("current", 600_000),
+            line("recommended", 240_000),
+        ],
     }));
-    readable(charts::spent(&Totals { runs: 3, ms: [80_000_000, 10_000_000, 1, 0, 5_000, 0, 9] }));
-    let events = [0, 5_000, 20_000, 700_000, 705_000].map(|t_ms| RunEvent::new(t_ms, policysim_policy::Kind::MessageUpdate));
+    readable(charts::spent(&Totals {
+        runs: 3,
+        ms: [80_000_000, 10_000_000, 1, 0, 5_000, 0, 9],
+    }));
+    let events = [0, 5_000, 20_000, 700_000, 705_000]
+        .map(|t_ms| RunEvent::new(t_ms, policysim_policy::Kind::MessageUpdate));
     let run = Run {
         name: long(1).into(),
         events: events.to_vec(),
@@ -160,7 +180,18 @@ fn survival_settlement_ledger_and_timeline_can_be_read() {
     let line = Timeline::new(&policy, &run, &Symbols::default());
     assert!(line.is_false_kill());
     assert_eq!(line.replayed.verdict.at.as_u64(), 320_000);
-    readable(Some(charts::timeline(&run.name, policy.idle.window, &line, run.end_ms)));
-    let patient = Timeline::new(&presets::find("pi-desktop-0119").unwrap(), &run, &Symbols::default());
-    readable(Some(charts::timeline(&run.name, None, &patient, run.end_ms)));
+    readable(Some(charts::timeline(
+        &run.name,
+        policy.idle.window,
+        &line,
+        run.end_ms,
+    )));
+    let patient = Timeline::new(
+        &presets::find("pi-desktop-0119").unwrap(),
+        &run,
+        &Symbols::default(),
+    );
+    readable(Some(charts::timeline(
+        &run.name, None, &patient, run.end_ms,
+    )));
 }

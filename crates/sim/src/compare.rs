@@ -130,11 +130,13 @@ pub fn most_expensive_false_kill(fleet: &Fleet, policy: &Policy) -> Option<(usiz
                 return None;
             }
             let replayed = replay(policy, run, &fleet.symbols);
-            (replayed.is_kill() && replayed.judgement == Judgement::FalseKill)
-                .then(|| {
-                    let silence = kill_class(replayed.verdict.cause) == Some(KillClass::Silence);
-                    (silence, ledger(run, replayed.verdict.at.as_u64()).active_ms())
-                })
+            (replayed.is_kill() && replayed.judgement == Judgement::FalseKill).then(|| {
+                let silence = kill_class(replayed.verdict.cause) == Some(KillClass::Silence);
+                (
+                    silence,
+                    ledger(run, replayed.verdict.at.as_u64()).active_ms(),
+                )
+            })
         })
         .collect();
     lost.into_iter()

@@ -63,7 +63,9 @@ mod tests {
     /// The worked example of semantics section 4.5: 174 s of latency and the envelopes of 4.4 against 300 s.
     #[test]
     fn adr_0129_leaves_less_than_nothing_with_headers_at_their_cap() {
-        let preset = PRESETS.iter().find(|preset| preset.name == "pi-desktop-0129");
+        let preset = PRESETS
+            .iter()
+            .find(|preset| preset.name == "pi-desktop-0129");
         let split = preset.map(|preset| WindowSplit::new(&preset.policy(), Some(174_000)));
         let found = split.map(|split| (split.envelopes_ms(), split.left_ms()));
         assert_eq!(

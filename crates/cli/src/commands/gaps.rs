@@ -98,14 +98,28 @@ pub(super) fn run(args: &GapsArgs, global: &GlobalArgs) -> Result<ExitStatus> {
         drift,
     };
     if let Some(path) = args.plot.as_ref().filter(|path| !plot::is_text(path)) {
-        let canvas = plot::survival(result.idle.get(""), &hand_offs(&result), &result.policy, &policy.policy)
-            .context("--plot: there is no silence to draw")?;
+        let canvas = plot::survival(
+            result.idle.get(""),
+            &hand_offs(&result),
+            &result.policy,
+            &policy.policy,
+        )
+        .context("--plot: there is no silence to draw")?;
         plot::write(&canvas, path)?;
     }
     output::print(&match args.format {
         OutputFormat::Table if wants_letters(args) => {
-            let letters = plot::letters(result.idle.get(""), &hand_offs(&result), &result.policy, &policy.policy);
-            format!("{}{}", result.to_text(), letters.map_or_else(String::new, |text| format!("\n{text}")))
+            let letters = plot::letters(
+                result.idle.get(""),
+                &hand_offs(&result),
+                &result.policy,
+                &policy.policy,
+            );
+            format!(
+                "{}{}",
+                result.to_text(),
+                letters.map_or_else(String::new, |text| format!("\n{text}"))
+            )
         }
         OutputFormat::Table => result.to_text(),
         OutputFormat::Markdown => result.to_markdown(),

@@ -24,7 +24,10 @@ pub(super) fn is_text(path: &Path) -> bool {
 pub(super) fn check(path: &Path) -> Result<()> {
     match path.extension().and_then(|ending| ending.to_str()) {
         Some("svg" | "png") => Ok(()),
-        _ => bail!("--plot {}: expected a file that ends in .svg or .png", path.display()),
+        _ => bail!(
+            "--plot {}: expected a file that ends in .svg or .png",
+            path.display()
+        ),
     }
 }
 
@@ -40,7 +43,12 @@ pub(super) fn write(canvas: &Canvas, path: &Path) -> Result<()> {
 }
 
 /// The survival curve of the idle clock's readings and of the pre-token waits, with the policy's own window.
-pub(super) fn survival(idle: Option<&IdleReadings>, waits: &Silences, name: &str, policy: &Policy) -> Option<Canvas> {
+pub(super) fn survival(
+    idle: Option<&IdleReadings>,
+    waits: &Silences,
+    name: &str,
+    policy: &Policy,
+) -> Option<Canvas> {
     let none = Silences::default();
     let idle = idle.map_or(&none, |readings| &readings.silences);
     let longest_ms = idle.gaps().chain(waits.gaps()).map(|gap| gap.ms).max()?;
@@ -50,7 +58,10 @@ pub(super) fn survival(idle: Option<&IdleReadings>, waits: &Silences, name: &str
     charts::survival(SurvivalChart {
         curves: &[
             ("idle clock", &curve(idle, &lengths)),
-            ("pre-token waits, those cut by an abort included", &curve(waits, &lengths)),
+            (
+                "pre-token waits, those cut by an abort included",
+                &curve(waits, &lengths),
+            ),
         ],
         named: &named,
         swept_ms: &[],
@@ -66,7 +77,12 @@ fn named(name: &str, policy: &Policy) -> Vec<(u64, String)> {
 }
 
 /// The same curve in letters, for a terminal; `None` without a silence.
-pub(super) fn letters(idle: Option<&IdleReadings>, waits: &Silences, name: &str, policy: &Policy) -> Option<String> {
+pub(super) fn letters(
+    idle: Option<&IdleReadings>,
+    waits: &Silences,
+    name: &str,
+    policy: &Policy,
+) -> Option<String> {
     let (title, silences) = match idle {
         Some(readings) if !readings.silences.is_empty() => ("idle clock", &readings.silences),
         _ => ("pre-token waits", waits),

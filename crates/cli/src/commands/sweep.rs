@@ -73,7 +73,9 @@ pub(super) fn run(args: &SweepArgs, global: &GlobalArgs) -> Result<ExitStatus> {
     }
     if let Some(cell) = &args.list_kills {
         if args.out.is_some() || args.plot.is_some() || args.format != OutputFormat::Table {
-            bail!("--list-kills prints a list for reading: it takes neither --format, --out nor --plot");
+            bail!(
+                "--list-kills prints a list for reading: it takes neither --format, --out nor --plot"
+            );
         }
         let candidate = cell_named(&question.candidates, cell)?;
         output::print(&list_kills(&loaded.fleet, candidate, args))?;

@@ -149,7 +149,13 @@ impl Canvas {
             bold: true,
             upright: false,
         }));
-        canvas.text((left, 44.0), &fitted(under, SMALL, false, room), Side::Start, SMALL, colour::SOFT);
+        canvas.text(
+            (left, 44.0),
+            &fitted(under, SMALL, false, room),
+            Side::Start,
+            SMALL,
+            colour::SOFT,
+        );
         canvas
     }
 
@@ -233,7 +239,13 @@ impl Canvas {
         self.shapes.push(Shape::Box { from, to, colour });
     }
 
-    pub(super) fn outline(&mut self, from: (f64, f64), to: (f64, f64), colour: RGBColor, width: f64) {
+    pub(super) fn outline(
+        &mut self,
+        from: (f64, f64),
+        to: (f64, f64),
+        colour: RGBColor,
+        width: f64,
+    ) {
         self.line(
             vec![from, (to.0, from.1), to, (from.0, to.1), from],
             colour,
@@ -242,7 +254,13 @@ impl Canvas {
     }
 
     /// Slanted lines over a rectangle, `step` pixels apart.
-    pub(super) fn hatched(&mut self, from: (f64, f64), to: (f64, f64), colour: RGBColor, step: f64) {
+    pub(super) fn hatched(
+        &mut self,
+        from: (f64, f64),
+        to: (f64, f64),
+        colour: RGBColor,
+        step: f64,
+    ) {
         let (width, height) = (to.0 - from.0, to.1 - from.1);
         let mut offset = step;
         while offset < width + height {
@@ -274,7 +292,12 @@ impl Canvas {
     /// A diamond, told from a dot by its shape.
     pub(super) fn diamond(&mut self, (x, y): (f64, f64), radius: f64, colour: RGBColor) {
         self.area(
-            vec![(x, y - radius), (x + radius, y), (x, y + radius), (x - radius, y)],
+            vec![
+                (x, y - radius),
+                (x + radius, y),
+                (x, y + radius),
+                (x - radius, y),
+            ],
             colour,
         );
     }
@@ -368,9 +391,11 @@ impl Canvas {
             crate::html::escaped(&self.title),
             crate::html::escaped(&self.description)
         );
-        Ok(svg
-            .replacen("<svg ", &head, 1)
-            .replacen("xmlns=\"http://www.w3.org/2000/svg\">", &body, 1))
+        Ok(svg.replacen("<svg ", &head, 1).replacen(
+            "xmlns=\"http://www.w3.org/2000/svg\">",
+            &body,
+            1,
+        ))
     }
 
     /// The chart as PNG, two pixels for one.
@@ -421,10 +446,9 @@ impl Canvas {
                 Shape::Area { points, colour } => {
                     root.draw(&Polygon::new(all(points), colour.filled()))
                 }
-                Shape::Box { from, to, colour } => root.draw(&Rectangle::new(
-                    [point(*from), point(*to)],
-                    colour.filled(),
-                )),
+                Shape::Box { from, to, colour } => {
+                    root.draw(&Rectangle::new([point(*from), point(*to)], colour.filled()))
+                }
                 Shape::Dot {
                     at,
                     radius,
@@ -440,8 +464,16 @@ impl Canvas {
                 }
                 Shape::Text(label) => {
                     let (x, y) = label.at;
-                    let y = if label.upright { y } else { y + sink * label.size };
-                    root.draw(&Text::new(label.text.as_str(), point((x, y)), style(label, scale)))
+                    let y = if label.upright {
+                        y
+                    } else {
+                        y + sink * label.size
+                    };
+                    root.draw(&Text::new(
+                        label.text.as_str(),
+                        point((x, y)),
+                        style(label, scale),
+                    ))
                 }
             }
             .map_err(ChartError::new)?;
@@ -524,7 +556,13 @@ mod tests {
     fn labels_that_cannot_be_read_are_found() {
         let mut canvas = Canvas::new((300, 200), "title", "n = 3 runs");
         assert_eq!(canvas.faults(), Vec::<String>::new());
-        canvas.text((290.0, 100.0), "beyond the edge", Side::Start, TEXT, colour::INK);
+        canvas.text(
+            (290.0, 100.0),
+            "beyond the edge",
+            Side::Start,
+            TEXT,
+            colour::INK,
+        );
         canvas.text((20.0, 120.0), "one", Side::Start, TEXT, colour::INK);
         canvas.text((22.0, 124.0), "another", Side::Start, TEXT, colour::INK);
         assert_eq!(

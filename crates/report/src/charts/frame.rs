@@ -67,12 +67,20 @@ impl Scale {
 
     fn log_ticks(&self) -> Vec<f64> {
         let decades = libm::log10(self.to / self.from);
-        let factors: &[f64] = if decades <= 4.2 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+        let factors: &[f64] = if decades <= 4.2 {
+            &[1.0, 2.0, 5.0]
+        } else {
+            &[1.0]
+        };
         let first = libm::floor(libm::log10(self.from) + 1e-9) as i32;
         let last = libm::ceil(libm::log10(self.to) - 1e-9) as i32;
         let edge = 1e-9 * self.from;
         (first..=last)
-            .flat_map(|exponent| factors.iter().map(move |factor| factor * power_of_ten(exponent)))
+            .flat_map(|exponent| {
+                factors
+                    .iter()
+                    .map(move |factor| factor * power_of_ten(exponent))
+            })
             .filter(|&tick| tick >= self.from - edge && tick <= self.to * (1.0 + 1e-9))
             .collect()
     }
@@ -132,7 +140,13 @@ impl Frame {
         );
     }
 
-    pub(super) fn x_axis(&self, canvas: &mut Canvas, scale: &Scale, ticks: &[(f64, String)], name: &str) {
+    pub(super) fn x_axis(
+        &self,
+        canvas: &mut Canvas,
+        scale: &Scale,
+        ticks: &[(f64, String)],
+        name: &str,
+    ) {
         let mut free = f64::NEG_INFINITY;
         for (value, text) in ticks {
             let (at, half) = (scale.at(*value), width(text, SMALL, false) / 2.0);
@@ -141,13 +155,31 @@ impl Frame {
                 continue;
             }
             free = at + half + 6.0;
-            canvas.text((at, self.bottom + 14.0), text, Side::Middle, SMALL, colour::SOFT);
+            canvas.text(
+                (at, self.bottom + 14.0),
+                text,
+                Side::Middle,
+                SMALL,
+                colour::SOFT,
+            );
         }
         let middle = f64::midpoint(self.left, self.right);
-        canvas.text((middle, self.bottom + 38.0), name, Side::Middle, TEXT, colour::INK);
+        canvas.text(
+            (middle, self.bottom + 38.0),
+            name,
+            Side::Middle,
+            TEXT,
+            colour::INK,
+        );
     }
 
-    pub(super) fn y_axis(&self, canvas: &mut Canvas, scale: &Scale, ticks: &[(f64, String)], name: &str) {
+    pub(super) fn y_axis(
+        &self,
+        canvas: &mut Canvas,
+        scale: &Scale,
+        ticks: &[(f64, String)],
+        name: &str,
+    ) {
         let mut free = f64::INFINITY;
         for (value, text) in ticks {
             let at = scale.at(*value);
@@ -201,7 +233,11 @@ pub(super) enum Sample {
 }
 
 /// A legend in one line above a plot, broken where it must; returns the height that it takes.
-pub(super) fn legend(canvas: &mut Canvas, entries: &[(Sample, String)], (left, top, right): (f64, f64, f64)) -> f64 {
+pub(super) fn legend(
+    canvas: &mut Canvas,
+    entries: &[(Sample, String)],
+    (left, top, right): (f64, f64, f64),
+) -> f64 {
     let (mut x, mut y) = (left, top);
     for (sample, text) in entries {
         let text = super::canvas::fitted(text, SMALL, false, right - left - 30.0);
@@ -229,7 +265,9 @@ pub(super) fn legend(canvas: &mut Canvas, entries: &[(Sample, String)], (left, t
                 canvas.hatched((x, y - 6.0), (x + 22.0, y + 6.0), colour, 5.0);
                 canvas.outline((x, y - 6.0), (x + 22.0, y + 6.0), colour, 1.0);
             }
-            Sample::Tick(colour) => canvas.line(vec![(x + 11.0, y - 5.0), (x + 11.0, y + 5.0)], colour, 1.0),
+            Sample::Tick(colour) => {
+                canvas.line(vec![(x + 11.0, y - 5.0), (x + 11.0, y + 5.0)], colour, 1.0)
+            }
         }
         canvas.text((x + 28.0, y), &text, Side::Start, SMALL, colour::INK);
         x += length + 16.0;
@@ -260,7 +298,10 @@ mod tests {
             .map(|at| (at, "300 s candidate".to_owned()))
             .collect();
         let found = rows(&texts, (0.0, 500.0));
-        assert_eq!(found.iter().map(|(_, row)| *row).collect::<Vec<_>>(), [1, 2, 0, 0]);
+        assert_eq!(
+            found.iter().map(|(_, row)| *row).collect::<Vec<_>>(),
+            [1, 2, 0, 0]
+        );
         assert!(found.iter().all(|(start, _)| *start >= 0.0));
     }
 }

@@ -23,7 +23,9 @@ pub fn front(sweep: &Sweep) -> Option<Canvas> {
         .collect();
     let x_max = points.iter().map(|(_, (x, _))| *x).reduce(f64::max)?;
     let y_max = points.iter().map(|(_, (_, y))| *y).reduce(f64::max)?;
-    let measured = points.iter().any(|(cell, _)| cell.detection.source == "measured");
+    let measured = points
+        .iter()
+        .any(|(cell, _)| cell.detection.source == "measured");
     let hung = points.iter().map(|(cell, _)| cell.hung).max().unwrap_or(0);
     let mut canvas = Canvas::new(
         (900, 560),
@@ -41,7 +43,10 @@ pub fn front(sweep: &Sweep) -> Option<Canvas> {
     );
     let mut entries = vec![
         (Sample::Dot(colour::GREY), "cell".to_owned()),
-        (Sample::Dot(colour::BLUE), "front: kills and slots lost".to_owned()),
+        (
+            Sample::Dot(colour::BLUE),
+            "front: kills and slots lost".to_owned(),
+        ),
     ];
     let chosen = sweep.recommendation.map(|number| sweep.cell(number));
     if let Some(cell) = chosen {
@@ -50,17 +55,16 @@ pub fn front(sweep: &Sweep) -> Option<Canvas> {
     }
     let limit = sweep.constraints.max_false_kill_rate;
     if let Some(limit) = limit {
-        entries.push((Sample::Dashes(colour::INK), format!("acceptable: {}", percent(limit))));
+        entries.push((
+            Sample::Dashes(colour::INK),
+            format!("acceptable: {}", percent(limit)),
+        ));
     }
     let height = legend(&mut canvas, &entries, (84.0, 68.0, 876.0));
     let frame = Frame::of(&mut canvas, 84.0, 64.0 + height);
     let x = Scale::linear(0.0, x_max * 1.06, frame.across());
     let y = Scale::linear(0.0, y_max * 1.08, frame.up());
-    let x_ticks: Vec<(f64, String)> = x
-        .ticks(10)
-        .into_iter()
-        .map(|s| (s, seconds(s)))
-        .collect();
+    let x_ticks: Vec<(f64, String)> = x.ticks(10).into_iter().map(|s| (s, seconds(s))).collect();
     let y_ticks: Vec<(f64, String)> = y
         .ticks(8)
         .into_iter()
@@ -68,12 +72,29 @@ pub fn front(sweep: &Sweep) -> Option<Canvas> {
         .collect();
     frame.axes(
         &mut canvas,
-        (&x, &x_ticks, "median time from the last sign of life to the firing"),
-        (&y, &y_ticks, "false kills per run, one-sided 95 % upper limit"),
+        (
+            &x,
+            &x_ticks,
+            "median time from the last sign of life to the firing",
+        ),
+        (
+            &y,
+            &y_ticks,
+            "false kills per run, one-sided 95 % upper limit",
+        ),
     );
-    if let Some(limit) = limit.map(|limit| limit * 100.0).filter(|&limit| limit < y_max * 1.08) {
+    if let Some(limit) = limit
+        .map(|limit| limit * 100.0)
+        .filter(|&limit| limit < y_max * 1.08)
+    {
         let at = y.at(limit);
-        canvas.dashed((frame.left, at), (frame.right, at), colour::INK, 1.5, (6.0, 4.0));
+        canvas.dashed(
+            (frame.left, at),
+            (frame.right, at),
+            colour::INK,
+            1.5,
+            (6.0, 4.0),
+        );
     }
     let place = |(px, py): (f64, f64)| (x.at(px), y.at(py));
     for (cell, point) in points.iter().filter(|(cell, _)| !cell.pareto) {

@@ -31,7 +31,11 @@ pub fn heat(sweep: &Sweep, candidate: Option<usize>) -> Option<Canvas> {
     let shown: Vec<&Cell> = sweep
         .cells
         .iter()
-        .filter(|cell| others.iter().all(|key| cell.setting(key) == focus.setting(key)))
+        .filter(|cell| {
+            others
+                .iter()
+                .all(|key| cell.setting(key) == focus.setting(key))
+        })
         .collect();
     let (columns, lines) = (sweep.values(ACROSS), sweep.values(UP));
     if columns.len() > MOST || lines.len() > MOST {
@@ -51,7 +55,11 @@ pub fn heat(sweep: &Sweep, candidate: Option<usize>) -> Option<Canvas> {
             format!("; at {}", at.join(", "))
         }
     );
-    let mut canvas = Canvas::new((900, height as u32), "False-kill rate over idle window and total budget", &under);
+    let mut canvas = Canvas::new(
+        (900, height as u32),
+        "False-kill rate over idle window and total budget",
+        &under,
+    );
     let most = shown
         .iter()
         .filter_map(|cell| cell.false_kill_rate.point)
@@ -60,7 +68,10 @@ pub fn heat(sweep: &Sweep, candidate: Option<usize>) -> Option<Canvas> {
         (Sample::Band(shade(0.0)), "0 %".to_owned()),
         (Sample::Band(shade(0.5)), percent(most / 4.0)),
         (Sample::Band(shade(1.0)), percent(most)),
-        (Sample::Hatch(colour::SOFT), "has unresolved runs".to_owned()),
+        (
+            Sample::Hatch(colour::SOFT),
+            "has unresolved runs".to_owned(),
+        ),
         (Sample::Frame(colour::ORANGE), "candidate".to_owned()),
     ];
     let legend_height = legend(&mut canvas, &entries, (104.0, 68.0, 876.0));
@@ -70,9 +81,14 @@ pub fn heat(sweep: &Sweep, candidate: Option<usize>) -> Option<Canvas> {
         (frame.bottom - frame.top) / lines.len() as f64,
     );
     for cell in shown {
-        let column = columns.iter().position(|value| *value == cell.setting(ACROSS))?;
+        let column = columns
+            .iter()
+            .position(|value| *value == cell.setting(ACROSS))?;
         let line = lines.iter().position(|value| *value == cell.setting(UP))?;
-        let from = (frame.left + wide * column as f64, frame.top + high * line as f64);
+        let from = (
+            frame.left + wide * column as f64,
+            frame.top + high * line as f64,
+        );
         draw(&mut canvas, cell, from, (wide, high), most);
         if candidate == Some(cell.cell) {
             canvas.outline(
@@ -82,26 +98,54 @@ pub fn heat(sweep: &Sweep, candidate: Option<usize>) -> Option<Canvas> {
                 3.0,
             );
         }
+        // In the corner, where a mark hides no figure.
         canvas.mark(
             format!("cell {}", cell.label),
-            from.0 + wide / 2.0,
-            from.1 + high / 2.0,
+            from.0 + wide - 11.0,
+            from.1 + 10.0,
         );
     }
     for (column, value) in columns.iter().enumerate() {
         let at = frame.left + wide * (column as f64 + 0.5);
         let text = fitted(value, SMALL, false, wide - 4.0);
-        canvas.text((at, frame.bottom + 14.0), &text, Side::Middle, SMALL, colour::SOFT);
+        canvas.text(
+            (at, frame.bottom + 14.0),
+            &text,
+            Side::Middle,
+            SMALL,
+            colour::SOFT,
+        );
     }
     for (line, value) in lines.iter().enumerate() {
         let at = frame.top + high * (line as f64 + 0.5);
-        let value = if *value == "-" { "as in the policy" } else { value };
+        let value = if *value == "-" {
+            "as in the policy"
+        } else {
+            value
+        };
         let text = fitted(value, SMALL, false, 66.0);
-        canvas.text((frame.left - 8.0, at), &text, Side::End, SMALL, colour::SOFT);
+        canvas.text(
+            (frame.left - 8.0, at),
+            &text,
+            Side::End,
+            SMALL,
+            colour::SOFT,
+        );
     }
     let middle = f64::midpoint(frame.left, frame.right);
-    canvas.text((middle, frame.bottom + 38.0), "idle window", Side::Middle, TEXT, colour::INK);
-    canvas.upright((16.0, f64::midpoint(frame.top, frame.bottom)), "total budget", TEXT, colour::INK);
+    canvas.text(
+        (middle, frame.bottom + 38.0),
+        "idle window",
+        Side::Middle,
+        TEXT,
+        colour::INK,
+    );
+    canvas.upright(
+        (16.0, f64::midpoint(frame.top, frame.bottom)),
+        "total budget",
+        TEXT,
+        colour::INK,
+    );
     Some(canvas)
 }
 
@@ -112,7 +156,11 @@ fn shade(share: f64) -> RGBColor {
         libm::round(from + (to - from) * share) as u8
     };
     let (from, to) = (RGBColor(247, 251, 255), colour::BLUE);
-    RGBColor(blend(from.0, to.0), blend(from.1, to.1), blend(from.2, to.2))
+    RGBColor(
+        blend(from.0, to.0),
+        blend(from.1, to.1),
+        blend(from.2, to.2),
+    )
 }
 
 fn draw(canvas: &mut Canvas, cell: &Cell, from: (f64, f64), (wide, high): (f64, f64), most: f64) {
@@ -140,7 +188,11 @@ fn draw(canvas: &mut Canvas, cell: &Cell, from: (f64, f64), (wide, high): (f64, 
         let y = from.1 + high / 2.0 + (line as f64 - (count - 1.0) / 2.0) * 15.0;
         let half = super::canvas::width(&text, SMALL, false) / 2.0 + 3.0;
         // A plate of paper under the figure, so that neither shade nor hatching takes it away.
-        canvas.filled((middle - half, y - 8.0), (middle + half, y + 8.0), colour::PAPER);
+        canvas.filled(
+            (middle - half, y - 8.0),
+            (middle + half, y + 8.0),
+            colour::PAPER,
+        );
         canvas.text((middle, y), &text, Side::Middle, SMALL, colour::INK);
     }
 }

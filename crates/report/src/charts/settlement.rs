@@ -9,9 +9,17 @@ use crate::units::{duration, grouped};
 
 /// The fewest and most hangs behind a simulated point.
 fn hangs(found: &SettledByWait) -> String {
-    let n = || found.lines.iter().flat_map(|line| &line.simulated).map(|of| of.settled_in_wait.n);
+    let n = || {
+        found
+            .lines
+            .iter()
+            .flat_map(|line| &line.simulated)
+            .map(|of| of.settled_in_wait.n)
+    };
     match (n().min(), n().max()) {
-        (Some(least), Some(most)) if least < most => format!("{} … {}", grouped(least), grouped(most)),
+        (Some(least), Some(most)) if least < most => {
+            format!("{} … {}", grouped(least), grouped(most))
+        }
         (Some(n), _) => grouped(n),
         _ => "0".to_owned(),
     }
@@ -46,17 +54,16 @@ pub fn settlement(found: &SettledByWait) -> Option<Canvas> {
             (sample, text)
         })
         .collect();
-    entries.push((Sample::Dashes(colour::INK), format!("TaskWait of the policy: {}", duration(found.task_wait_ms))));
+    entries.push((
+        Sample::Dashes(colour::INK),
+        format!("TaskWait of the policy: {}", duration(found.task_wait_ms)),
+    ));
     let height = legend(&mut canvas, &entries, (84.0, 68.0, 876.0));
     let frame = Frame::of(&mut canvas, 84.0, 64.0 + height);
     let most = found.waits_ms.iter().copied().max()? as f64 / 1_000.0;
     let x = Scale::linear(0.0, most * 1.05, frame.across());
     let y = Scale::linear(0.0, 1.0, frame.up());
-    let x_ticks: Vec<(f64, String)> = x
-        .ticks(10)
-        .into_iter()
-        .map(|s| (s, seconds(s)))
-        .collect();
+    let x_ticks: Vec<(f64, String)> = x.ticks(10).into_iter().map(|s| (s, seconds(s))).collect();
     let y_ticks: Vec<(f64, String)> = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
         .into_iter()
         .map(|share| (share, format!("{:.0} %", share * 100.0)))
@@ -67,7 +74,13 @@ pub fn settlement(found: &SettledByWait) -> Option<Canvas> {
         (&y, &y_ticks, "share of hangs that settle inside it"),
     );
     let at = x.at(found.task_wait_ms as f64 / 1_000.0);
-    canvas.dashed((at, frame.top), (at, frame.bottom), colour::INK, 2.0, (6.0, 4.0));
+    canvas.dashed(
+        (at, frame.top),
+        (at, frame.bottom),
+        colour::INK,
+        2.0,
+        (6.0, 4.0),
+    );
     for (index, (line, stroke)) in found.lines.iter().zip(strokes).enumerate().rev() {
         let points: Vec<(f64, f64)> = found
             .waits_ms
@@ -84,19 +97,31 @@ pub fn settlement(found: &SettledByWait) -> Option<Canvas> {
             }
         }
     }
-    for (line, stroke) in found.lines.iter().zip(strokes) {
+    for (index, (line, stroke)) in found.lines.iter().zip(strokes).enumerate() {
         for of in &line.simulated {
-            let at = x.at(of.wait_ms as f64 / 1_000.0);
-            if let (Some(lo), Some(up)) = (of.settled_in_wait.interval.lo, of.settled_in_wait.interval.up) {
+            // Side by side, so that no bar hides another.
+            let at = x.at(of.wait_ms as f64 / 1_000.0) + 9.0 * (index as f64 - 1.0);
+            if let (Some(lo), Some(up)) = (
+                of.settled_in_wait.interval.lo,
+                of.settled_in_wait.interval.up,
+            ) {
                 canvas.line(vec![(at, y.at(lo)), (at, y.at(up))], stroke, 3.0);
                 for limit in [lo, up] {
-                    canvas.line(vec![(at - 5.0, y.at(limit)), (at + 5.0, y.at(limit))], stroke, 2.0);
+                    canvas.line(
+                        vec![(at - 3.5, y.at(limit)), (at + 3.5, y.at(limit))],
+                        stroke,
+                        2.0,
+                    );
                 }
             }
         }
     }
     for &wait_ms in &found.waits_ms {
-        canvas.mark(format!("wait {wait_ms}"), x.at(wait_ms as f64 / 1_000.0), frame.top);
+        canvas.mark(
+            format!("wait {wait_ms}"),
+            x.at(wait_ms as f64 / 1_000.0),
+            frame.top,
+        );
     }
     Some(canvas)
 }

@@ -39,13 +39,27 @@ pub fn spent(totals: &Totals) -> Option<Canvas> {
         let top = frame.top + high * line as f64;
         let middle = top + high / 2.0;
         let end = x.at(share(ms));
-        canvas.text((frame.left - 8.0, middle), account.name(), Side::End, TEXT, colour::INK);
-        canvas.filled((frame.left, top + 7.0), (end, top + high - 7.0), colour::BLUE);
+        canvas.text(
+            (frame.left - 8.0, middle),
+            account.name(),
+            Side::End,
+            TEXT,
+            colour::INK,
+        );
+        canvas.filled(
+            (frame.left, top + 7.0),
+            (end, top + high - 7.0),
+            colour::BLUE,
+        );
         let text = format!("{} · {}", percent(share(ms)), hours(ms));
         let length = width(&text, SMALL, false);
         let at = (end + 8.0).min(frame.right - length);
         canvas.text((at, middle), &text, Side::Start, SMALL, colour::INK);
     }
-    canvas.line(vec![(frame.left, frame.top), (frame.left, frame.bottom)], colour::SOFT, 1.0);
+    canvas.line(
+        vec![(frame.left, frame.top), (frame.left, frame.bottom)],
+        colour::SOFT,
+        1.0,
+    );
     Some(canvas)
 }

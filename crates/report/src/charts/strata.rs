@@ -51,11 +51,17 @@ pub fn strata(sweep: &Sweep, cell: &Cell) -> Option<Canvas> {
     let mut entries = vec![
         (Sample::Dot(colour::BLUE), "rate".to_owned()),
         (Sample::Line(colour::BLUE), "95 % interval".to_owned()),
-        (Sample::Diamond(colour::ORANGE), "one-sided upper limit".to_owned()),
+        (
+            Sample::Diamond(colour::ORANGE),
+            "one-sided upper limit".to_owned(),
+        ),
     ];
     let accepted = sweep.constraints.max_false_kill_rate;
     if let Some(limit) = accepted {
-        entries.push((Sample::Dashes(colour::INK), format!("acceptable: {}", percent(limit))));
+        entries.push((
+            Sample::Dashes(colour::INK),
+            format!("acceptable: {}", percent(limit)),
+        ));
     }
     let legend_height = legend(&mut canvas, &entries, (24.0, 68.0, 876.0));
     let mut frame = Frame::of(&mut canvas, 250.0, 62.0 + legend_height);
@@ -81,15 +87,31 @@ pub fn strata(sweep: &Sweep, cell: &Cell) -> Option<Canvas> {
         .map(|tick| (tick, format!("{} %", trimmed(tick * 100.0))))
         .collect();
     frame.x_axis(&mut canvas, &x, &ticks, "false kills per run");
-    canvas.outline((frame.left, frame.top), (frame.right, frame.bottom), colour::GREY, 1.0);
+    canvas.outline(
+        (frame.left, frame.top),
+        (frame.right, frame.bottom),
+        colour::GREY,
+        1.0,
+    );
     if let Some(limit) = accepted {
         let at = x.at(limit);
-        canvas.dashed((at, frame.top), (at, frame.bottom), colour::INK, 1.5, (6.0, 4.0));
+        canvas.dashed(
+            (at, frame.top),
+            (at, frame.bottom),
+            colour::INK,
+            1.5,
+            (6.0, 4.0),
+        );
     }
     let high = (frame.bottom - frame.top) / shown.len() as f64;
     for (line, (stratum, estimate)) in shown.iter().zip(&estimates).enumerate() {
         let y = frame.top + high * (line as f64 + 0.5);
-        let name = fitted(&format!("{} {}", stratum.key, stratum.group), SMALL, false, 222.0);
+        let name = fitted(
+            &format!("{} {}", stratum.key, stratum.group),
+            SMALL,
+            false,
+            222.0,
+        );
         canvas.text((frame.left - 8.0, y), &name, Side::End, SMALL, colour::INK);
         let n = format!("n = {}", grouped(stratum.runs));
         canvas.text((frame.right + 8.0, y), &n, Side::Start, SMALL, colour::SOFT);

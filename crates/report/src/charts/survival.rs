@@ -21,11 +21,21 @@ pub struct SurvivalChart<'a> {
 
 /// The survival curves on logarithmic axes; `None` without a silence.
 pub fn survival(chart: SurvivalChart<'_>) -> Option<Canvas> {
-    let curves: Vec<_> = chart.curves.iter().filter(|(_, curve)| curve.n > 0).collect();
+    let curves: Vec<_> = chart
+        .curves
+        .iter()
+        .filter(|(_, curve)| curve.n > 0)
+        .collect();
     let most = curves.iter().map(|(_, curve)| curve.n).max()?;
     let under = curves
         .iter()
-        .map(|(name, curve)| format!("{name}: n = {}, {} cut short", grouped(curve.n), grouped(curve.cut)))
+        .map(|(name, curve)| {
+            format!(
+                "{name}: n = {}, {} cut short",
+                grouped(curve.n),
+                grouped(curve.cut)
+            )
+        })
         .collect::<Vec<_>>()
         .join(" · ");
     let mut canvas = Canvas::new(
@@ -46,9 +56,22 @@ pub fn survival(chart: SurvivalChart<'_>) -> Option<Canvas> {
     entries.push((Sample::Line(colour::GREY), "swept windows".to_owned()));
     let legend_height = legend(&mut canvas, &entries, (84.0, 68.0, 876.0));
 
-    let longest_ms = curves.iter().map(|(_, curve)| curve.max_ms).max().unwrap_or(1);
-    let windows = chart.swept_ms.iter().chain(chart.named.iter().map(|(ms, _)| ms));
-    let to_s = windows.copied().chain([longest_ms]).filter(|&ms| ms < Millis::MAX.as_u64()).max()? as f64 / 1_000.0 * 1.2;
+    let longest_ms = curves
+        .iter()
+        .map(|(_, curve)| curve.max_ms)
+        .max()
+        .unwrap_or(1);
+    let windows = chart
+        .swept_ms
+        .iter()
+        .chain(chart.named.iter().map(|(ms, _)| ms));
+    let to_s = windows
+        .copied()
+        .chain([longest_ms])
+        .filter(|&ms| ms < Millis::MAX.as_u64())
+        .max()? as f64
+        / 1_000.0
+        * 1.2;
     let x = Scale::log(0.1, to_s.max(1.0), (84.0, 876.0));
     let texts: Vec<(f64, String)> = chart
         .named
@@ -76,7 +99,11 @@ pub fn survival(chart: SurvivalChart<'_>) -> Option<Canvas> {
     frame.axes(
         &mut canvas,
         (&x, &x_ticks, "length of the silence (logarithmic)"),
-        (&y, &y_ticks, "share of silences that reach it (logarithmic)"),
+        (
+            &y,
+            &y_ticks,
+            "share of silences that reach it (logarithmic)",
+        ),
     );
     for &ms in chart.swept_ms {
         let at = x.at(ms as f64 / 1_000.0);
@@ -85,7 +112,10 @@ pub fn survival(chart: SurvivalChart<'_>) -> Option<Canvas> {
     }
     for ((_, curve), (stroke, band)) in curves
         .iter()
-        .zip([(colour::BLUE, colour::BAND), (colour::ORANGE, colour::PEACH)])
+        .zip([
+            (colour::BLUE, colour::BAND),
+            (colour::ORANGE, colour::PEACH),
+        ])
         .rev()
     {
         draw_curve(&mut canvas, curve, (&x, &y), least, stroke, band);
@@ -93,7 +123,13 @@ pub fn survival(chart: SurvivalChart<'_>) -> Option<Canvas> {
     for ((ms, label), (start, row)) in chart.named.iter().zip(placed) {
         let at = x.at(*ms as f64 / 1_000.0);
         let text_y = frame.top - 10.0 - 16.0 * row as f64;
-        canvas.dashed((at, frame.top), (at, frame.bottom), colour::INK, 2.0, (6.0, 4.0));
+        canvas.dashed(
+            (at, frame.top),
+            (at, frame.bottom),
+            colour::INK,
+            2.0,
+            (6.0, 4.0),
+        );
         canvas.text((start, text_y), label, Side::Start, SMALL, colour::INK);
         canvas.mark(format!("window {ms}"), at, frame.top);
     }
@@ -127,7 +163,10 @@ fn draw_curve(
         let at = x.at(reach.ms as f64 / 1_000.0);
         if let Some(up) = reach.share.interval.up {
             upper.push((at, y.at(up.max(least))));
-            lower.push((at, y.at(reach.share.interval.lo.unwrap_or(least).max(least))));
+            lower.push((
+                at,
+                y.at(reach.share.interval.lo.unwrap_or(least).max(least)),
+            ));
         }
         if let Some(point) = reach.share.point.filter(|&point| point > 0.0) {
             line.push((at, y.at(point)));

@@ -44,7 +44,11 @@ pub fn survival(name: &str, curve: &Curve, windows: &[(u64, String)]) -> String 
             (Some(point), Some(up)) => format!(
                 "{} [{} … {}]",
                 percent(point),
-                reach.share.interval.lo.map_or_else(|| "-".to_owned(), percent),
+                reach
+                    .share
+                    .interval
+                    .lo
+                    .map_or_else(|| "-".to_owned(), percent),
                 percent(up)
             ),
             (None, Some(up)) => format!("≤ {}", percent(up)),
@@ -86,12 +90,20 @@ mod tests {
         let found = curve(&silences, &lengths(&windows));
         let text = survival("idle clock", &found, &windows);
         let bar = |start: &str| {
-            let line = text.lines().find(|line| line.trim_start().starts_with(start));
+            let line = text
+                .lines()
+                .find(|line| line.trim_start().starts_with(start));
             line.map_or(0, |line| line.chars().filter(|c| "-=".contains(*c)).count())
         };
         // three decades over 64 columns: everything lasts 1 s, a hundredth 60 s
         assert_eq!((bar("1 s"), bar("60 s")), (64, 21));
-        assert!(text.contains("< candidate") && text.contains("1 % ["), "{text}");
-        assert!(text.lines().all(|line| line.chars().count() < 120), "{text}");
+        assert!(
+            text.contains("< candidate") && text.contains("1 % ["),
+            "{text}"
+        );
+        assert!(
+            text.lines().all(|line| line.chars().count() < 120),
+            "{text}"
+        );
     }
 }

@@ -45,7 +45,11 @@ impl GapsResult {
                     sort: quantile.point().map(|ms| ms as f64),
                 });
             }
-            let max = line.figures.quantiles.first().and_then(|quantile| quantile.max_ms);
+            let max = line
+                .figures
+                .quantiles
+                .first()
+                .and_then(|quantile| quantile.max_ms);
             row.push(max.map_or_else(|| Datum::text("-"), |ms| Datum::of(duration(ms), ms as f64)));
             grid.push(row);
         }
@@ -63,7 +67,10 @@ impl GapsResult {
             ];
             for estimate in gaps::quantiles(line.sorted) {
                 row.push(Datum {
-                    text: joined(&point(&estimate, line.unit), &interval(&estimate, line.unit)),
+                    text: joined(
+                        &point(&estimate, line.unit),
+                        &interval(&estimate, line.unit),
+                    ),
                     sort: estimate.point().map(|value| value as f64),
                 });
             }

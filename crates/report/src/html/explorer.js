@@ -1,7 +1,7 @@
 "use strict";
 // The page computes no figure: every text it shows was made with the report, and controls only choose among them.
 (function () {
-  const data = JSON.parse(document.getElementById("data").textContent);
+  const data = JSON.parse(document.getElementById("page-data").textContent);
   const at = (id) => document.getElementById(id);
   const compare = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
 
@@ -79,7 +79,7 @@
         shape.setAttribute(key, String(value));
       }
     } else {
-      for (const [key, value] of [["cx", x], ["cy", y], ["r", 13]]) shape.setAttribute(key, String(value));
+      for (const [key, value] of [["cx", x], ["cy", y], ["r", chart === "heat" ? 5 : 13]]) shape.setAttribute(key, String(value));
     }
     svg.append(shape);
   }

@@ -36,16 +36,23 @@ pub fn page(report: &Report) -> Result<String, ChartError> {
         Some(adr) => format!("ADR {adr}, sizing: {}", report.title),
         None => format!("Sizing: {}", report.title),
     };
-    let mut text = String::from("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
+    let mut text =
+        String::from("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
     text.push_str(&format!(
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src '{}'; script-src '{}'; base-uri 'none'; form-action 'none'\">\n",
         digest(STYLE),
         digest(SCRIPT)
     ));
     text.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
-    text.push_str(&format!("<title>{}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n", escaped(&heading)));
+    text.push_str(&format!(
+        "<title>{}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n",
+        escaped(&heading)
+    ));
     text.push_str("<a class=\"skip\" href=\"#main\">Skip to the report</a>\n");
-    text.push_str(&format!("<header>\n<h1>{}</h1>\n</header>\n", escaped(&heading)));
+    text.push_str(&format!(
+        "<header>\n<h1>{}</h1>\n</header>\n",
+        escaped(&heading)
+    ));
     navigation(&mut text, &sections);
     text.push_str("<main id=\"main\" tabindex=\"-1\">\n");
     for section in &sections {
@@ -65,9 +72,11 @@ pub fn page(report: &Report) -> Result<String, ChartError> {
         }
     }
     definitions(&mut text);
-    text.push_str("</main>\n<script type=\"application/json\" id=\"data\">");
+    text.push_str("</main>\n<script type=\"application/json\" id=\"page-data\">");
     text.push_str(&report.page_data(&places));
-    text.push_str(&format!("</script>\n<script>{SCRIPT}</script>\n</body>\n</html>\n"));
+    text.push_str(&format!(
+        "</script>\n<script>{SCRIPT}</script>\n</body>\n</html>\n"
+    ));
     Ok(text)
 }
 
@@ -83,7 +92,11 @@ fn digest(text: &str) -> String {
 fn navigation(text: &mut String, sections: &[Section]) {
     text.push_str("<nav aria-label=\"Sections\">\n<ul>\n");
     for section in sections {
-        text.push_str(&format!("<li><a href=\"#{}\">{}</a></li>\n", section.id, escaped(section.title)));
+        text.push_str(&format!(
+            "<li><a href=\"#{}\">{}</a></li>\n",
+            section.id,
+            escaped(section.title)
+        ));
     }
     text.push_str("<li><a href=\"#definitions\">Definitions</a></li>\n</ul>\n</nav>\n");
 }
@@ -142,7 +155,13 @@ fn of_grid(grid: &Grid) -> String {
     let mut text = format!(
         "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{caption}\">\n<table class=\"sortable\">\n<caption>{caption}</caption>\n<thead>\n<tr>"
     );
-    let side = |align: Align| if align == Align::Right { " class=\"end\"" } else { "" };
+    let side = |align: Align| {
+        if align == Align::Right {
+            " class=\"end\""
+        } else {
+            ""
+        }
+    };
     for column in &grid.columns {
         let name = column.name.replace('\n', " ");
         let link = column.term.map_or_else(String::new, |id| {
@@ -168,7 +187,11 @@ fn of_grid(grid: &Grid) -> String {
             let sort = datum
                 .sort
                 .map_or_else(String::new, |value| format!(" data-sort=\"{value}\""));
-            text.push_str(&format!("<td{}{sort}>{}</td>", side(column.align), escaped(&datum.text)));
+            text.push_str(&format!(
+                "<td{}{sort}>{}</td>",
+                side(column.align),
+                escaped(&datum.text)
+            ));
         }
         text.push_str("</tr>\n");
     }
@@ -213,36 +236,72 @@ fn what_if(text: &mut String, report: &Report) {
         .unwrap_or(0);
     slider(text, "wait", "TaskWait", explorer.waits_ms.len(), wait_at);
     let costs = &explorer.costs;
-    slider(text, "hang-rate-control", "Hang rate", costs.hang_rates.len(), costs.hang_rates.len() / 2);
-    slider(text, "restart-control", "A restart costs", costs.restarts_ms.len(), 0);
+    slider(
+        text,
+        "hang-rate-control",
+        "Hang rate",
+        costs.hang_rates.len(),
+        costs.hang_rates.len() / 2,
+    );
+    slider(
+        text,
+        "restart-control",
+        "A restart costs",
+        costs.restarts_ms.len(),
+        0,
+    );
     let strata = report.page_strata();
     if !strata.is_empty() {
         text.push_str("<div><label for=\"stratum\">Stratum</label>\n<select id=\"stratum\">\n<option value=\"\">all runs</option>\n");
         for (index, (key, group)) in strata.iter().enumerate() {
-            text.push_str(&format!("<option value=\"{index}\">{} {}</option>\n", escaped(key), escaped(&shortened(group))));
+            text.push_str(&format!(
+                "<option value=\"{index}\">{} {}</option>\n",
+                escaped(key),
+                escaped(&shortened(group))
+            ));
         }
         text.push_str("</select></div>\n");
     }
     text.push_str("</div>\n<p aria-live=\"polite\"><strong id=\"shown-cell\"></strong></p>\n<dl class=\"answers\">\n");
     for (id, term, words) in [
         ("shown-runs", "false-kill-rate", "runs, n"),
-        ("shown-rate", "false-kill-rate", "false kills per run [95 %]"),
+        (
+            "shown-rate",
+            "false-kill-rate",
+            "false kills per run [95 %]",
+        ),
         ("shown-limit", "certified", "one-sided 95 % limit, all runs"),
         ("shown-unresolved", "unresolved", "unresolved runs"),
         ("shown-detection", "detection-time", "hang seen, p50 … p99"),
-        ("shown-settle", "settles-in-wait", "settles in the wait it begins in"),
+        (
+            "shown-settle",
+            "settles-in-wait",
+            "settles in the wait it begins in",
+        ),
         ("shown-slots", "slots-lost", "slots lost to hangs"),
         ("shown-work", "work-lost", "work lost to false kills"),
         ("shown-cost", "cost", "cost of this cell"),
-        ("shown-cheapest", "cost", "cheapest window, other settings as chosen"),
+        (
+            "shown-cheapest",
+            "cost",
+            "cheapest window, other settings as chosen",
+        ),
     ] {
         answer(text, id, term, words);
     }
     text.push_str("</dl>\n<div id=\"stratum-answers\" hidden>\n<h3>In this stratum</h3>\n<dl class=\"answers\">\n");
     for (id, term, words) in [
         ("shown-stratum-runs", "false-kill-rate", "runs, n"),
-        ("shown-stratum-rate", "false-kill-rate", "false kills per run [95 %]"),
-        ("shown-stratum-limit", "certified", "one-sided 95 % limit, all runs"),
+        (
+            "shown-stratum-rate",
+            "false-kill-rate",
+            "false kills per run [95 %]",
+        ),
+        (
+            "shown-stratum-limit",
+            "certified",
+            "one-sided 95 % limit, all runs",
+        ),
     ] {
         answer(text, id, term, words);
     }

@@ -29,7 +29,11 @@ impl Report {
         for line in &found.lines {
             let name = format!("{}, idle {}", line.name, duration(line.window_ms));
             columns.push((name.clone(), Align::Right, Some("settles-in-wait")));
-            columns.push((format!("{name}: simulated\n[95 %]"), Align::Left, Some("settlement-simulation")));
+            columns.push((
+                format!("{name}: simulated\n[95 %]"),
+                Align::Left,
+                Some("settlement-simulation"),
+            ));
         }
         let columns: Vec<(&str, Align, Option<&'static str>)> = columns
             .iter()
@@ -48,7 +52,9 @@ impl Report {
                     || Datum::text("longer than the contract allows"),
                     |of| {
                         let mut datum = estimate(&of.settled_in_wait);
-                        datum.text.push_str(&format!(" (n = {})", grouped(of.settled_in_wait.n)));
+                        datum
+                            .text
+                            .push_str(&format!(" (n = {})", grouped(of.settled_in_wait.n)));
                         datum
                     },
                 ));
@@ -56,6 +62,11 @@ impl Report {
             grid.push(row);
         }
         section.add(Block::Grid(grid));
+        section.say(
+            Prose::new("The closed form lets a hang begin at any moment of the wait alike; ")
+                .term("settlement-simulation", "the simulation")
+                .text(" lets it begin where the runs of this record hang, counted from the moment at which their parent waits."),
+        );
     }
 
     fn cost(&self, section: &mut Section) {
@@ -65,7 +76,9 @@ impl Report {
         if cost.best_for.is_empty() {
             section.say(Prose::new(format!(
                 "Nothing is said on cost: {}.",
-                cost.refused.as_deref().unwrap_or("there is nothing to compare")
+                cost.refused
+                    .as_deref()
+                    .unwrap_or("there is nothing to compare")
             )));
             return;
         }
@@ -81,18 +94,28 @@ impl Report {
                 " lies in [{} … {}]. A restart costs {} beyond the work lost. ",
                 side(cost.hang_rates.lo),
                 side(cost.hang_rates.up),
-                if cost.restart_ms == 0 { "nothing".to_owned() } else { duration(cost.restart_ms) }
+                if cost.restart_ms == 0 {
+                    "nothing".to_owned()
+                } else {
+                    duration(cost.restart_ms)
+                }
             ))
             .term("cost", "On cost")
             .text(match (cost.cheapest_cell, &cost.refused) {
-                (Some(number), _) => format!(" alone the best over that range is {}.", sweep.settings(sweep.cell(number))),
+                (Some(number), _) => format!(
+                    " alone the best over that range is {}.",
+                    sweep.settings(sweep.cell(number))
+                ),
                 (None, Some(words)) => format!(" nothing is said: {words}."),
                 (None, None) => " nothing is said.".to_owned(),
             }),
         );
         section.add(Block::Chart("hang-rate"));
         let mut grid = Grid::new(
-            format!("The cheapest window by hang rate, n = {} runs; the choice switches where one range ends", grouped(cost.runs)),
+            format!(
+                "The cheapest window by hang rate, n = {} runs; the choice switches where one range ends",
+                grouped(cost.runs)
+            ),
             &[
                 ("window", Align::Left, Some("cell")),
                 ("cheapest from a hang rate of", Align::Right, Some("cost")),
@@ -122,10 +145,21 @@ impl Report {
         let name = |number: usize| sweep.settings(sweep.cell(number));
         let mut words = Vec::new();
         if let Some(next) = sweep.cost.best_for.get(at + 1) {
-            words.push(format!("a hang rate above {} makes {} cheaper", percent(range.hang_rate_to), name(next.cell)));
+            words.push(format!(
+                "a hang rate above {} makes {} cheaper",
+                percent(range.hang_rate_to),
+                name(next.cell)
+            ));
         }
-        if let Some(before) = at.checked_sub(1).and_then(|before| sweep.cost.best_for.get(before)) {
-            words.push(format!("below {} {} is cheaper", percent(range.hang_rate_from), name(before.cell)));
+        if let Some(before) = at
+            .checked_sub(1)
+            .and_then(|before| sweep.cost.best_for.get(before))
+        {
+            words.push(format!(
+                "below {} {} is cheaper",
+                percent(range.hang_rate_from),
+                name(before.cell)
+            ));
         }
         if words.is_empty() {
             return None;
@@ -145,25 +179,38 @@ impl Report {
         section.add(Block::Title("Strata".to_owned()));
         let found = by_limit(cell);
         if found.is_empty() {
-            section.say(Prose::new("The record holds one harness, model and role: there is nothing to tell apart."));
+            section.say(Prose::new(
+                "The record holds one harness, model and role: there is nothing to tell apart.",
+            ));
             return;
         }
         section.add(Block::Chart("strata"));
         let mut grid = Grid::new(
-            format!("False kills by stratum at {}, the worst on top; n = {} runs", sweep.settings(cell), grouped(cell.runs)),
+            format!(
+                "False kills by stratum at {}, the worst on top; n = {} runs",
+                sweep.settings(cell),
+                grouped(cell.runs)
+            ),
             &[
                 ("stratum", Align::Left, None),
                 ("n", Align::Right, None),
                 ("false kills", Align::Right, Some("false-kill")),
                 ("unresolved", Align::Right, Some("unresolved")),
-                ("false kills per run\n[95 %]", Align::Left, Some("false-kill-rate")),
+                (
+                    "false kills per run\n[95 %]",
+                    Align::Left,
+                    Some("false-kill-rate"),
+                ),
                 ("1-sided limit", Align::Right, Some("false-kill-rate")),
                 ("verdict", Align::Left, Some("certified")),
             ],
         );
         for stratum in found {
             let mut words = stratum.decision.clone();
-            if let Some(needed) = stratum.runs_needed.filter(|_| stratum.decision == "inconclusive") {
+            if let Some(needed) = stratum
+                .runs_needed
+                .filter(|_| stratum.decision == "inconclusive")
+            {
                 words.push_str(&format!(", needs {}", grouped(needed)));
             }
             grid.push(vec![
@@ -199,18 +246,28 @@ impl Report {
         section.add(Block::Chart("timeline"));
         let verdict = &shown.line.replayed.verdict;
         let mut grid = Grid::new(
-            format!("Run {}, one run: no rate", crate::table::one_line(&shown.run)),
+            format!(
+                "Run {}, one run: no rate",
+                crate::table::one_line(&shown.run)
+            ),
             &[("what", Align::Left, None), ("", Align::Right, None)],
         );
         let mut push = |what: &str, datum: Datum| grid.push(vec![Datum::text(what), datum]);
         push("fired at", length(Some(verdict.at.as_u64())));
         push("by", Datum::text(verdict.cause.name().replace('_', " ")));
-        push("open at the firing", Datum::text(verdict.phase.name().replace('_', " ")));
+        push(
+            "open at the firing",
+            Datum::text(verdict.phase.name().replace('_', " ")),
+        );
         push("work lost", length(Some(shown.line.lost_ms)));
         push(
             "next in the record",
             Datum::text(shown.line.next.map_or_else(dash, |(ms, kind)| {
-                format!("{}, {} later", kind.name(), duration(ms.saturating_sub(verdict.at.as_u64())))
+                format!(
+                    "{}, {} later",
+                    kind.name(),
+                    duration(ms.saturating_sub(verdict.at.as_u64()))
+                )
             })),
         );
         push("record ends at", length(Some(shown.end_ms)));
@@ -220,13 +277,19 @@ impl Report {
     pub(super) fn rules(&self) -> Section {
         let sweep = &self.facts.sweep;
         let mut section = Section::new("rules", "Rules that would hold it");
-        section.say(Prose::new("What this decision rests on, as conditions that the next record can be held against:"));
+        section.say(Prose::new(
+            "What this decision rests on, as conditions that the next record can be held against:",
+        ));
         let mut items = Vec::new();
         if let Some(rate) = sweep.constraints.max_false_kill_rate {
             items.push(
                 Prose::new("the one-sided 95 % limit of the ")
                     .term("false-kill-rate", "false-kill rate")
-                    .text(format!(" stays at or below {}, on at least {} runs", percent(rate), grouped(rates::runs_needed(0, rate, Level::P95).unwrap_or(u64::MAX)))),
+                    .text(format!(
+                        " stays at or below {}, on at least {} runs",
+                        percent(rate),
+                        grouped(rates::runs_needed(0, rate, Level::P95).unwrap_or(u64::MAX))
+                    )),
             );
         }
         if let Some(window) = self.candidate.policy.idle.window {
@@ -253,10 +316,15 @@ impl Report {
         section.add(Block::List(items));
         let findings = policysim_policy::check::check(&self.candidate.policy);
         if findings.is_empty() {
-            section.say(Prose::new("The candidate's limits do not contradict each other (").code("policysim policy check").text(")."));
+            section.say(
+                Prose::new("The candidate's limits do not contradict each other (")
+                    .code("policysim policy check")
+                    .text(")."),
+            );
         } else {
             section.say(Prose::new("The candidate's limits contradict each other:"));
-            section.add(Block::List(findings
+            section.add(Block::List(
+                findings
                     .iter()
                     .map(|finding| {
                         let [left, right] = &finding.limits;
@@ -264,7 +332,8 @@ impl Report {
                             .code(finding.id)
                             .text(format!(": {left}, {right}; {}", finding.advice))
                     })
-                    .collect()));
+                    .collect(),
+            ));
         }
         section
     }

@@ -141,7 +141,8 @@ impl Report {
     }
 
     fn survival_grid(&self, runs: &RunFacts) -> Grid {
-        let cut = |curve: &Curve| format!("n = {}, {} cut short", grouped(curve.n), grouped(curve.cut));
+        let cut =
+            |curve: &Curve| format!("n = {}, {} cut short", grouped(curve.n), grouped(curve.cut));
         let mut grid = Grid::new(
             format!(
                 "Share of silences that reach a length. Idle clock: {}; {WAITS}: {}",
@@ -152,7 +153,11 @@ impl Report {
                 ("length", Align::Right, None),
                 ("idle clock\n[95 %]", Align::Left, Some("interval")),
                 ("seen", Align::Right, None),
-                ("pre-token waits\n[95 %]", Align::Left, Some("pre-token-wait")),
+                (
+                    "pre-token waits\n[95 %]",
+                    Align::Left,
+                    Some("pre-token-wait"),
+                ),
                 ("seen", Align::Right, None),
             ],
         );
@@ -161,11 +166,7 @@ impl Report {
             if !swept.contains(&reach.ms) && !LENGTHS_MS.contains(&reach.ms) {
                 continue;
             }
-            let waits = runs
-                .wait_curve
-                .reaches
-                .iter()
-                .find(|of| of.ms == reach.ms);
+            let waits = runs.wait_curve.reaches.iter().find(|of| of.ms == reach.ms);
             let mut row = vec![
                 length(Some(reach.ms)),
                 estimate(&reach.share),
@@ -202,7 +203,10 @@ impl Report {
                 "There are too few runs to be split: windows were tested on all {} from the largest down to the first that is not shown to be safe, and costs are in-sample.",
                 grouped(protection.certify_runs)
             ),
-            _ => format!("One cell was tested, on {} runs: nothing was chosen.", grouped(protection.certify_runs)),
+            _ => format!(
+                "One cell was tested, on {} runs: nothing was chosen.",
+                grouped(protection.certify_runs)
+            ),
         };
         section.say(Prose::titled("Protection from luck.", words));
         section.say(
@@ -260,7 +264,11 @@ fn ledger_grid(runs: &RunFacts) -> Grid {
         let span_ms = totals.span_ms();
         let mut row = vec![Datum::text(name), count(totals.runs), total(span_ms)];
         row.extend(totals.ms.iter().map(|&ms| {
-            let share = if span_ms == 0 { 0.0 } else { ms as f64 / span_ms as f64 };
+            let share = if span_ms == 0 {
+                0.0
+            } else {
+                ms as f64 / span_ms as f64
+            };
             Datum::of(
                 format!("{} · {}", crate::units::hours(ms), percent(share)),
                 ms as f64,

@@ -306,7 +306,9 @@ mod tests {
 
     #[test]
     fn words_from_a_log_stay_words_in_markdown() {
-        let prose = Prose::new("<b>*x* [y](z)\n").code("a`b``c").term("rate", "r|s");
+        let prose = Prose::new("<b>*x* [y](z)\n")
+            .code("a`b``c")
+            .term("rate", "r|s");
         assert_eq!(
             prose.to_markdown(),
             "&lt;b&gt;\\*x\\* \\[y\\](z)\u{fffd}``` a`b``c ```[r\\|s](#rate)"
@@ -319,9 +321,15 @@ mod tests {
 
     #[test]
     fn a_table_names_where_its_columns_are_defined() {
-        let mut grid = Grid::new("n = 3 runs", &[("rate", Align::Right, Some("false-kill-rate"))]);
+        let mut grid = Grid::new(
+            "n = 3 runs",
+            &[("rate", Align::Right, Some("false-kill-rate"))],
+        );
         grid.push(vec![Datum::of("1 %", 0.01)]);
         let text = grid.to_markdown();
-        assert!(text.contains("| 1 % |") && text.contains("[rate](#false-kill-rate)"), "{text}");
+        assert!(
+            text.contains("| 1 % |") && text.contains("[rate](#false-kill-rate)"),
+            "{text}"
+        );
     }
 }

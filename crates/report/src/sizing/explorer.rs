@@ -117,7 +117,10 @@ impl Report {
         let strata: Vec<Value> = groups
             .iter()
             .map(|(key, group)| {
-                let found = cell.strata.iter().find(|of| of.key == *key && of.group == *group);
+                let found = cell
+                    .strata
+                    .iter()
+                    .find(|of| of.key == *key && of.group == *group);
                 found.map_or(Value::Null, |stratum| {
                     let rate = rates::rate(stratum.false_kills, stratum.runs, Level::P95);
                     let mut shown = pair(&estimate(&rate));

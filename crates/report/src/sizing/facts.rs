@@ -357,7 +357,12 @@ impl SweepFacts {
         let numbered = sweep.cells.iter().map(|cell| cell.cell);
         if let Some(cell) = named
             .filter(|cell| !(1..=sweep.cells.len()).contains(cell))
-            .chain(numbered.enumerate().filter(|(n, cell)| n + 1 != *cell).map(|(_, cell)| cell))
+            .chain(
+                numbered
+                    .enumerate()
+                    .filter(|(n, cell)| n + 1 != *cell)
+                    .map(|(_, cell)| cell),
+            )
             .next()
         {
             return Err(FactsError::NoSuchCell(cell));

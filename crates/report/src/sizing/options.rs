@@ -25,9 +25,7 @@ impl Report {
         );
         section.add(Block::Chart("front"));
         section.add(Block::Chart("heat"));
-        section.add(Block::List(
-            sweep.notes.iter().map(Prose::new).collect(),
-        ));
+        section.add(Block::List(sweep.notes.iter().map(Prose::new).collect()));
         section
     }
 
@@ -48,7 +46,10 @@ impl Report {
         numbers.extend(front.map(|cell| cell.cell).take(room));
         numbers.sort_unstable();
         numbers.dedup();
-        numbers.into_iter().map(|number| sweep.cell(number)).collect()
+        numbers
+            .into_iter()
+            .map(|number| sweep.cell(number))
+            .collect()
     }
 
     fn cells_grid(&self) -> Grid {
@@ -75,7 +76,11 @@ impl Report {
         }));
         columns.extend([
             ("killed", Align::Right, None),
-            ("false kills per run\n[95 %]", Align::Left, Some("false-kill-rate")),
+            (
+                "false kills per run\n[95 %]",
+                Align::Left,
+                Some("false-kill-rate"),
+            ),
             ("unresolved", Align::Right, Some("unresolved")),
             ("1-sided limit\nto certify", Align::Right, Some("certified")),
             ("verdict", Align::Left, Some("certified")),
@@ -119,8 +124,10 @@ impl Report {
             limit(cell.certify.false_kill_rate_up_one_sided),
             Datum::text(verdict(cell)),
             noticed(cell),
-            cell.settle_share
-                .map_or_else(|| Datum::text("never"), |share| Datum::of(percent(share), share)),
+            cell.settle_share.map_or_else(
+                || Datum::text("never"),
+                |share| Datum::of(percent(share), share),
+            ),
             slots(cell),
             total(u128::from(cell.work_lost_ms)),
             Datum::text(marks.join(", ")),

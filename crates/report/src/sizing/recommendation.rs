@@ -25,7 +25,9 @@ impl Report {
         };
         section.add(Block::Title("Against the policy in force".to_owned()));
         match (&runs.comparison, &self.current) {
-            (Some(comparison), Some(current)) => self.compared(&mut section, comparison, &current.name),
+            (Some(comparison), Some(current)) => {
+                self.compared(&mut section, comparison, &current.name)
+            }
             _ => section.say(
                 Prose::new("No policy in force was named with ")
                     .code("--current")
@@ -60,7 +62,10 @@ impl Report {
                     sweep.settings(cell),
                     sweep.settings(sweep.cell(recommended))
                 ),
-                None => format!("is cell {number} ({}); none is recommended", sweep.settings(cell)),
+                None => format!(
+                    "is cell {number} ({}); none is recommended",
+                    sweep.settings(cell)
+                ),
             }
         };
         Prose::titled("The candidate", format!("{} {what}: ", self.candidate.name))
@@ -69,8 +74,10 @@ impl Report {
                 " {rate} (n = {}, {} of them unresolved), one-sided limit {} on all runs; {}.",
                 grouped(cell.runs),
                 grouped(cell.unresolved()),
-                cell.false_kill_rate_up_one_sided
-                    .map_or_else(|| "not estimable".to_owned(), |up| format!("≤ {}", percent(up))),
+                cell.false_kill_rate_up_one_sided.map_or_else(
+                    || "not estimable".to_owned(),
+                    |up| format!("≤ {}", percent(up))
+                ),
                 verdict(cell)
             ))
     }
@@ -90,12 +97,20 @@ impl Report {
             }
         )));
         let mut grid = Grid::new(
-            format!("Runs that {} and {current} treat otherwise, by what was open at the firing; n = {} runs", self.candidate.name, grouped(found.all.counts.runs)),
+            format!(
+                "Runs that {} and {current} treat otherwise, by what was open at the firing; n = {} runs",
+                self.candidate.name,
+                grouped(found.all.counts.runs)
+            ),
             &[
                 ("open at the firing", Align::Left, None),
                 ("newly killed", Align::Right, Some("false-kill")),
                 ("newly spared", Align::Right, Some("false-kill")),
-                ("current minus candidate\n[95 %]", Align::Left, Some("interval")),
+                (
+                    "current minus candidate\n[95 %]",
+                    Align::Left,
+                    Some("interval"),
+                ),
                 ("McNemar p", Align::Right, None),
             ],
         );
@@ -138,7 +153,12 @@ fn difference(pairs: &Pairs) -> Datum {
     let side = |limit: Option<f64>| limit.map_or_else(super::words::dash, signed);
     match found.difference {
         Some(point) => Datum::of(
-            format!("{} [{} … {}] %", signed(point), side(found.interval.lo), side(found.interval.up)),
+            format!(
+                "{} [{} … {}] %",
+                signed(point),
+                side(found.interval.lo),
+                side(found.interval.up)
+            ),
             point,
         ),
         None => Datum::text("not estimable"),
@@ -157,7 +177,10 @@ fn split(section: &mut Section, runs: &RunFacts, window: Option<Millis>) {
     let split = &runs.split;
     let n = measured(&runs.gaps).map_or(0, |quantile| quantile.curve.n);
     let mut grid = Grid::new(
-        format!("The idle window of {} taken apart", window.map_or_else(|| "off".to_owned(), |window| duration(window.as_u64()))),
+        format!(
+            "The idle window of {} taken apart",
+            window.map_or_else(|| "off".to_owned(), |window| duration(window.as_u64()))
+        ),
         &[
             ("part", Align::Left, None),
             ("nominal", Align::Right, None),
@@ -175,9 +198,12 @@ fn split(section: &mut Section, runs: &RunFacts, window: Option<Millis>) {
         None => "not estimable".to_owned(),
     };
     grid.push(
-        std::iter::once(Datum::text(format!("p99.9 of the pre-token wait (n = {})", grouped(n))))
-            .chain(std::iter::repeat_with(|| Datum::text(measured_text.clone())).take(3))
-            .collect(),
+        std::iter::once(Datum::text(format!(
+            "p99.9 of the pre-token wait (n = {})",
+            grouped(n)
+        )))
+        .chain(std::iter::repeat_with(|| Datum::text(measured_text.clone())).take(3))
+        .collect(),
     );
     grid.push(
         std::iter::once(Datum::text("retry envelope, waits alone"))
@@ -232,4 +258,3 @@ fn bracket(quantile: &GapQuantile) -> String {
     let side = |ms: Option<u64>| ms.map_or_else(super::words::dash, duration);
     format!("[{} … {}]", side(limits.lo), side(limits.up))
 }
-

@@ -67,7 +67,8 @@ pub fn render(source: &str, report: &Report) -> Result<String, TemplateError> {
             .collect::<std::collections::BTreeMap<String, String>>()
     };
     let json = report.to_json().map_err(|error| told(&error))?;
-    let everything: serde_json::Value = serde_json::from_str(&json).map_err(|error| told(&error))?;
+    let everything: serde_json::Value =
+        serde_json::from_str(&json).map_err(|error| told(&error))?;
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);

@@ -56,7 +56,10 @@ pub(super) fn count(n: u64) -> Datum {
 }
 
 pub(super) fn length(ms: Option<u64>) -> Datum {
-    ms.map_or_else(|| Datum::text("not estimable"), |ms| Datum::of(duration(ms), ms as f64))
+    ms.map_or_else(
+        || Datum::text("not estimable"),
+        |ms| Datum::of(duration(ms), ms as f64),
+    )
 }
 
 pub(super) fn total(ms: u128) -> Datum {

@@ -25,7 +25,11 @@ pub(super) fn explorer(
     seed: u64,
     waits_ms: &[u64],
 ) -> Result<Explorer> {
-    let mut waits_ms: Vec<u64> = waits_ms.iter().copied().chain([map.task_wait.as_u64()]).collect();
+    let mut waits_ms: Vec<u64> = waits_ms
+        .iter()
+        .copied()
+        .chain([map.task_wait.as_u64()])
+        .collect();
     waits_ms.sort_unstable();
     waits_ms.dedup();
     let settled = map.candidates.iter().map(|candidate| {
@@ -62,7 +66,10 @@ fn costs(map: &SweepResult, fleet: &Fleet, seed: u64) -> Result<Costs> {
     restarts_ms.dedup();
     let mut rates: Vec<(String, Prob)> = Vec::new();
     for text in HANG_RATES {
-        rates.push((text.to_owned(), Prob::from_percentile(text.trim_end_matches('%'))?));
+        rates.push((
+            text.to_owned(),
+            Prob::from_percentile(text.trim_end_matches('%'))?,
+        ));
     }
     if let Some(own) = map.cost.options.hang_rate
         && rates.iter().all(|(_, rate)| *rate != own)
@@ -76,11 +83,23 @@ fn costs(map: &SweepResult, fleet: &Fleet, seed: u64) -> Result<Costs> {
             hang_rate: Some(rate),
             restart: Millis::new(restart_ms),
         };
-        hang_cost(&map.candidates, &map.cells, sequence, focus, &evidence, options)
+        hang_cost(
+            &map.candidates,
+            &map.cells,
+            sequence,
+            focus,
+            &evidence,
+            options,
+        )
     };
     let mut found = Costs {
-        hang_rates: rates.iter().map(|(text, rate)| (text.clone(), rate.to_f64())).collect(),
-        sequence_of: (0..map.cells.len()).map(|index| map.plan.sequence_of(index)).collect(),
+        hang_rates: rates
+            .iter()
+            .map(|(text, rate)| (text.clone(), rate.to_f64()))
+            .collect(),
+        sequence_of: (0..map.cells.len())
+            .map(|index| map.plan.sequence_of(index))
+            .collect(),
         ..Costs::default()
     };
     for &restart_ms in &restarts_ms {

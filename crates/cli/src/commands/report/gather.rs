@@ -42,7 +42,11 @@ pub(super) fn report(
     let facts = SweepFacts::parse(&result.to_json()?)?;
     let wider_asked = question::map_args(args, &candidate.policy)?;
     let wider = match &wider_asked {
-        Some(asked) => Some(sweep::answer(sweep::question(asked, &quiet(global))?, &loaded, global)),
+        Some(asked) => Some(sweep::answer(
+            sweep::question(asked, &quiet(global))?,
+            &loaded,
+            global,
+        )),
         None => None,
     };
     let wider_facts = match &wider {
@@ -55,7 +59,13 @@ pub(super) fn report(
         Some(text) => Some(sweep::span("--recorded-idle", text)?.as_u64()),
         None => None,
     };
-    let gaps = gaps::described(&loaded, &candidate.name, &candidate.policy, recorded_idle_ms, global.seed);
+    let gaps = gaps::described(
+        &loaded,
+        &candidate.name,
+        &candidate.policy,
+        recorded_idle_ms,
+        global.seed,
+    );
     let split = WindowSplit::new(
         &candidate.policy,
         measured(&gaps).and_then(|quantile| quantile.point()),
@@ -78,7 +88,9 @@ pub(super) fn report(
         idle_curve,
         wait_curve,
         spent: ledger::totals(fleet, None).remove("").unwrap_or_default(),
-        spent_by_role: ledger::totals(fleet, Some(StratumKey::Role)).into_iter().collect(),
+        spent_by_role: ledger::totals(fleet, Some(StratumKey::Role))
+            .into_iter()
+            .collect(),
         comparison: report
             .current
             .as_ref()
@@ -94,8 +106,17 @@ pub(super) fn report(
 
 fn curves(found: &GapsResult, swept_ms: &[u64]) -> (Curve, Curve) {
     let hand_offs = gaps::hand_offs(found);
-    let idle = found.idle.get("").map(|readings| readings.silences.clone()).unwrap_or_default();
-    let longest_ms = idle.gaps().chain(hand_offs.gaps()).map(|gap| gap.ms).max().unwrap_or(0);
+    let idle = found
+        .idle
+        .get("")
+        .map(|readings| readings.silences.clone())
+        .unwrap_or_default();
+    let longest_ms = idle
+        .gaps()
+        .chain(hand_offs.gaps())
+        .map(|gap| gap.ms)
+        .max()
+        .unwrap_or(0);
     let mut lengths = log_lengths(100, longest_ms);
     lengths.extend(LENGTHS_MS);
     lengths.extend(swept_ms);
@@ -125,7 +146,9 @@ fn settled(report: &Report, fleet: &Fleet, seed: u64) -> SettledByWait {
     let mut lines: Vec<SettledLine> = Vec::new();
     let mut drawn: Vec<Policy> = Vec::new();
     for (name, policy) in policies {
-        let Some(window) = policy.idle.window else { continue };
+        let Some(window) = policy.idle.window else {
+            continue;
+        };
         if let Some(same) = drawn.iter().position(|of| *of == policy) {
             lines[same].name.push_str(&format!(" and {name}"));
             continue;
@@ -182,7 +205,10 @@ fn shown(args: &ReportArgs, report: &Report, fleet: &Fleet) -> Option<Shown> {
     let run = &fleet.runs[index];
     let mut replay_command = "policysim replay".to_owned();
     for path in &args.data.data {
-        let last = path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
+        let last = path.file_name().map_or_else(
+            || path.display().to_string(),
+            |name| name.to_string_lossy().into_owned(),
+        );
         replay_command.push_str(&format!(" {}", shell_word(&last)));
     }
     replay_command.push_str(&format!(

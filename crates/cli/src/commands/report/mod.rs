@@ -42,7 +42,13 @@ pub(super) fn run(args: &ReportArgs, global: &GlobalArgs) -> Result<ExitStatus> 
         of_result_set(args, global, folder, named(candidate))?
     } else {
         let question = question::sweep_args(args, &candidate.policy)?;
-        gather::report(args, global, &question, named(candidate), current.map(named))?
+        gather::report(
+            args,
+            global,
+            &question,
+            named(candidate),
+            current.map(named),
+        )?
     };
     let markdown = match &template {
         Some(source) => template::render(source, &report).with_context(|| {
@@ -54,7 +60,10 @@ pub(super) fn run(args: &ReportArgs, global: &GlobalArgs) -> Result<ExitStatus> 
     write(&report, &markdown, &args.out)?;
     say(
         global.quiet,
-        &format!("wrote report.md, report.html, report.json and charts into {}", args.out.display()),
+        &format!(
+            "wrote report.md, report.html, report.json and charts into {}",
+            args.out.display()
+        ),
     );
     output::print(&format!("{}\n", report.facts.sweep.reason))?;
     Ok(ExitStatus::Success)
@@ -77,10 +86,14 @@ fn of_result_set(
     candidate: Named,
 ) -> Result<Report> {
     if let Some(option) = question::asks_for_runs(args) {
-        bail!("{option} needs the runs: {} is the result of a sweep; give the dataset it was made of", folder.display());
+        bail!(
+            "{option} needs the runs: {} is the result of a sweep; give the dataset it was made of",
+            folder.display()
+        );
     }
     let path = folder.join("sweep.json");
-    let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text =
+        fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let facts = SweepFacts::parse(&text).with_context(|| path.display().to_string())?;
     let candidate_cell = question::cell_of(&facts.sweep, &candidate.policy);
     Ok(Report {

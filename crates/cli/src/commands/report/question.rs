@@ -55,7 +55,8 @@ fn with(grid: &str, own: Option<Millis>) -> Result<String> {
     let own = own.map_or_else(|| "off".to_owned(), duration::show);
     let same = |value: &policysim_policy::document::Value| {
         let text = policysim_sim::grid::plain(value);
-        text == own || duration::parse(&text).is_ok() && duration::parse(&text) == duration::parse(&own)
+        text == own
+            || duration::parse(&text).is_ok() && duration::parse(&text) == duration::parse(&own)
     };
     Ok(if policysim_sim::grid::parse(grid)?.iter().any(same) {
         grid.to_owned()
@@ -70,7 +71,12 @@ pub(super) fn cell_of(sweep: &Sweep, policy: &Policy) -> Option<usize> {
     let own = |key: &str| match key {
         "idle.window" => Some(off(policy.idle.window)),
         "total.budget" => Some(off(policy.total.budget)),
-        "turns.cap" => Some(policy.turns.cap.map_or_else(|| "off".to_owned(), |cap| cap.to_string())),
+        "turns.cap" => Some(
+            policy
+                .turns
+                .cap
+                .map_or_else(|| "off".to_owned(), |cap| cap.to_string()),
+        ),
         _ => None,
     };
     sweep
@@ -81,7 +87,8 @@ pub(super) fn cell_of(sweep: &Sweep, policy: &Policy) -> Option<usize> {
                 let value = cell.setting(key);
                 own(key).is_some_and(|own| {
                     own == value
-                        || duration::parse(&own).is_ok() && duration::parse(&own) == duration::parse(value)
+                        || duration::parse(&own).is_ok()
+                            && duration::parse(&own) == duration::parse(value)
                 })
             })
         })
@@ -102,7 +109,10 @@ pub(super) fn asks_for_runs(args: &ReportArgs) -> Option<&'static str> {
         (args.hang_rate.is_some(), "--hang-rate"),
         (args.restart_cost.is_some(), "--restart-cost"),
     ];
-    given.iter().find(|(given, _)| *given).map(|(_, option)| *option)
+    given
+        .iter()
+        .find(|(given, _)| *given)
+        .map(|(_, option)| *option)
 }
 
 /// How the report was made. Folders are named by their last part: a report travels.
@@ -114,7 +124,10 @@ pub(super) fn origin(
 ) -> Origin {
     let mut data = String::new();
     for path in &args.data.data {
-        let last = path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
+        let last = path.file_name().map_or_else(
+            || path.display().to_string(),
+            |name| name.to_string_lossy().into_owned(),
+        );
         data.push_str(&format!(" {}", shell_word(&last)));
     }
     let options = |pairs: &[(&str, Option<&str>)]| {
@@ -133,8 +146,16 @@ pub(super) fn origin(
         ("--hang-rate", args.hang_rate.as_deref()),
         ("--restart-cost", args.restart_cost.as_deref()),
     ]);
-    let settle = if args.settle_within_wait { " --settle-within-wait" } else { "" };
-    let seed = if global.seed == 0 { String::new() } else { format!(" --seed {}", global.seed) };
+    let settle = if args.settle_within_wait {
+        " --settle-within-wait"
+    } else {
+        ""
+    };
+    let seed = if global.seed == 0 {
+        String::new()
+    } else {
+        format!(" --seed {}", global.seed)
+    };
     let command = format!(
         "policysim report{data}{}{common}{settle}{seed} -o DIR",
         options(&[
