@@ -54,11 +54,16 @@ impl<T: Clone> ByName<T> {
 
     /// The value of `name`. Without entries no text is compared.
     pub fn find(&self, name: &str) -> Option<&T> {
+        let place = self.position(name)?;
+        Some(&self.entries()[place].1)
+    }
+
+    /// The place of `name` among the entries.
+    pub fn position(&self, name: &str) -> Option<usize> {
         let entries = self.0.as_deref()?;
         entries
             .binary_search_by(|(known, _)| (**known).cmp(name))
             .ok()
-            .map(|i| &entries[i].1)
     }
 }
 

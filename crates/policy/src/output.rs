@@ -12,6 +12,10 @@ pub enum Trace {
     Verdict,
     /// Also segments, and every stretch that a clock read: what gaps are measured from.
     Silences,
+    /// The same, and the events that would stop a run at some turn cap: all that decides under any numbers. Stretches of
+    /// the idle clock that end within this span are told by [`Watchdog::handle_plain`](crate::Watchdog::handle_plain)
+    /// in its own way, so that most of a run costs no more than without telling.
+    Crossings(Millis),
     /// Everything.
     Full,
 }
@@ -72,6 +76,13 @@ pub enum Output {
     },
     /// A clock read this stretch.
     Silence(Silence),
+    /// An event at which every run is stopped whose turn cap is at most `cap`. Told under [`Trace::Crossings`].
+    TurnStop {
+        /// When.
+        at: Millis,
+        /// The largest cap that stops the run here.
+        cap: u32,
+    },
     /// The policy ends the run. Terminal.
     Fired(Verdict),
     /// The run ended by itself, or the record did. Terminal.
@@ -288,6 +299,11 @@ pub struct Silence {
     pub end: SilenceEnd,
     /// Since when a spare window was held at `to`, if one was: the clock then fires only at twice its window.
     pub spare_since: Option<Millis>,
+    /// Of the limit of an open thing: which of the run's limits it is, from 1; of limits seen together the lowest
+    /// goes first. 0 for every other clock.
+    pub nth: u32,
+    /// Of the limit of a call: the place of the tool's name in `pause.tool_limit.by_name`, where it is named there.
+    pub entry: Option<u32>,
 }
 
 /// Why a clock's stretch ended.

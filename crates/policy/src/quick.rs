@@ -11,8 +11,12 @@ use crate::{Kind, Millis};
 /// What the short way may assume until the next event that goes the long one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Quick {
-    /// Nothing is due before this; zero while the short way is closed.
+    /// Nothing is due before this; zero while the short way is closed to single events.
     pub(crate) until: Millis,
+    /// The same for columns of events where crossings are told.
+    pub(crate) stream_until: Millis,
+    /// Where crossings are told and some kinds restart the idle clock: when it began what it reads.
+    pub(crate) since: Millis,
     /// The kinds that may go it.
     pub(crate) kinds: u64,
     /// Of these, the kinds that restart the idle clock.

@@ -5,6 +5,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use crate::quick::bit;
 use crate::{
     Activity, CallId, ClockClass, Kind, KindSet, Millis, Output, Silence, SilenceEnd, Trace,
 };
@@ -20,6 +21,23 @@ struct Stretch {
     running: bool,
     /// Read on, but unable to fire for now: not told.
     hidden: bool,
+    nth: u32,
+    entry: Option<u32>,
+}
+
+impl Stretch {
+    const fn fresh(clock: ClockClass, id: CallId, from: Millis) -> Self {
+        Self {
+            clock,
+            id,
+            from,
+            before: Millis::ZERO,
+            running: true,
+            hidden: false,
+            nth: 0,
+            entry: None,
+        }
+    }
 }
 
 /// The memory of a transcript.
@@ -33,6 +51,8 @@ pub(crate) struct Record {
     /// Whether the model has put out anything since control went to it.
     pub(crate) streaming: bool,
     spare_since: Option<Millis>,
+    /// Limits of open things so far.
+    limits: u32,
     stretches: Vec<Stretch>,
     queue: VecDeque<Output>,
 }
@@ -51,6 +71,19 @@ const fn is_model_output(kind: Kind) -> bool {
     )
 }
 
+/// These kinds as bits.
+const MODEL_OUTPUT: u64 = {
+    let mut bits = 0;
+    let mut i = 0;
+    while i < Kind::ALL.len() {
+        if is_model_output(Kind::ALL[i]) {
+            bits |= bit(Kind::ALL[i]);
+        }
+        i += 1;
+    }
+    bits
+};
+
 impl Record {
     pub(crate) const fn new(trace: Trace) -> Self {
         Self {
@@ -59,6 +92,7 @@ impl Record {
             started: false,
             streaming: false,
             spare_since: None,
+            limits: 0,
             stretches: Vec::new(),
             queue: VecDeque::new(),
         }
@@ -72,6 +106,14 @@ impl Record {
     /// Whether everything is told.
     pub(crate) const fn tells_all(&self) -> bool {
         matches!(self.trace, Trace::Full)
+    }
+
+    /// Under [`Trace::Crossings`], the span within which stretches are not told one by one.
+    pub(crate) const fn floor(&self) -> Option<Millis> {
+        match self.trace {
+            Trace::Crossings(floor) => Some(floor),
+            _ => None,
+        }
     }
 
     /// An event of that kind came.
@@ -128,14 +170,7 @@ impl Record {
         if !self.tells_silences() {
             return;
         }
-        let fresh = Stretch {
-            clock,
-            id,
-            from: at,
-            before: Millis::ZERO,
-            running: true,
-            hidden: false,
-        };
+        let fresh = Stretch::fresh(clock, id, at);
         match self.place(clock, id) {
             Some(i) => {
                 let stretch = core::mem::replace(&mut self.stretches[i], fresh);
@@ -149,14 +184,58 @@ impl Record {
     pub(crate) fn arm_frozen(&mut self, clock: ClockClass, at: Millis) {
         if self.tells_silences() {
             self.stretches.push(Stretch {
-                clock,
-                id: CallId::NONE,
-                from: at,
-                before: Millis::ZERO,
                 running: false,
-                hidden: false,
+                ..Stretch::fresh(clock, CallId::NONE, at)
             });
         }
+    }
+
+    /// The limit of an open thing starts; `entry` is the place of a tool's name where it is named.
+    pub(crate) fn start_limit(
+        &mut self,
+        clock: ClockClass,
+        id: CallId,
+        at: Millis,
+        entry: Option<usize>,
+    ) {
+        self.start(clock, id, at, SilenceEnd::Switched);
+        self.limits = self.limits.saturating_add(1);
+        if let Some(i) = self.place(clock, id) {
+            self.stretches[i].nth = self.limits;
+            self.stretches[i].entry = entry.map(|entry| entry as u32);
+        }
+    }
+
+    /// When the idle clock began what it reads now, if it reads.
+    pub(crate) fn idle_since(&self) -> Option<Millis> {
+        self.place(ClockClass::Idle, CallId::NONE)
+            .map(|i| self.stretches[i].from)
+    }
+
+    /// The idle clock has been restarted by events that were not told, last at `since`.
+    pub(crate) fn catch_up(&mut self, since: Millis) {
+        let fresh = Stretch::fresh(ClockClass::Idle, CallId::NONE, since);
+        match self.place(ClockClass::Idle, CallId::NONE) {
+            Some(i) => self.stretches[i] = fresh,
+            None => self.stretches.push(fresh),
+        }
+    }
+
+    /// An event that stops every run whose cap is at most `cap`.
+    pub(crate) fn turn_stop(&mut self, at: Millis, cap: u32) {
+        if self.floor().is_some() {
+            self.queue.push_back(Output::TurnStop { at, cap });
+        }
+    }
+
+    /// Kinds of events were seen, each last at that time.
+    pub(crate) const fn saw_output(&mut self, kinds: u64) {
+        self.streaming |= kinds & MODEL_OUTPUT != 0;
+    }
+
+    /// When each kind was last seen.
+    pub(crate) const fn last_mut(&mut self) -> &mut [Millis; Kind::ALL.len()] {
+        &mut self.last
     }
 
     /// A clock stops and forgets.
@@ -230,6 +309,8 @@ impl Record {
                 reading: stretch.before.plus(at.since(stretch.from)),
                 end,
                 spare_since: self.spare_since.filter(|_| idle),
+                nth: stretch.nth,
+                entry: stretch.entry,
             }));
         }
     }

@@ -2,78 +2,67 @@
 
 use crate::{Kind, TurnStop};
 
-/// Turns so far, and the calls of the current one.
+/// Turns so far, and the calls of the current one. Which caps they meet is asked afterwards.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub(crate) struct TurnCount {
     /// Turns begun.
     pub(crate) turns: u32,
     calls: u32,
-    asking: u32,
-    /// Whether an executed call met the cap.
-    pub(crate) marked: bool,
-}
-
-/// What a counted event means.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Counted {
-    /// Nothing.
-    Goes,
-    /// The run met its cap just now; it ends after this turn if every call asks for it.
-    Met,
-    /// The run is stopped here.
-    Stops,
+    executed: u32,
+    /// The most turns begun when a call was executed: every cap up to it is met.
+    pub(crate) reached: Option<u32>,
 }
 
 impl TurnCount {
-    /// Counts an event under a cap. `executed` is about ends of calls.
-    pub(crate) fn count(
+    /// Counts an event; `executed` is about ends of calls. Answers the largest cap that stops the run here.
+    pub(crate) const fn count(
         &mut self,
         kind: Kind,
         executed: bool,
-        cap: u32,
         stop: TurnStop,
-    ) -> Counted {
+    ) -> Option<u32> {
         match (kind, stop) {
             (Kind::TurnStart, _) => {
                 self.turns = self.turns.saturating_add(1);
                 self.calls = 0;
-                self.asking = 0;
-                if stop == TurnStop::NextStart && self.turns > cap {
-                    return Counted::Stops;
+                self.executed = 0;
+                if matches!(stop, TurnStop::NextStart) {
+                    return Some(self.turns - 1);
                 }
             }
             (Kind::ToolEnd, TurnStop::AfterTools) => {
                 self.calls = self.calls.saturating_add(1);
-                if executed && self.turns >= cap {
-                    self.asking = self.asking.saturating_add(1);
-                    let first = !self.marked;
-                    self.marked = true;
-                    if first {
-                        return Counted::Met;
-                    }
+                if executed {
+                    self.executed = self.executed.saturating_add(1);
+                    // turns only grow
+                    self.reached = Some(self.turns);
                 }
             }
             (Kind::TurnEnd, TurnStop::AfterTools)
-                if self.calls > 0 && self.asking == self.calls =>
+                if self.calls > 0 && self.executed == self.calls =>
             {
-                return Counted::Stops;
+                return Some(self.turns);
             }
             _ => {}
         }
-        Counted::Goes
+        None
+    }
+
+    /// Whether an executed call met the cap: the run ends after this turn if every call of it asks for that.
+    pub(crate) fn meets(&self, cap: u32) -> bool {
+        self.reached.is_some_and(|reached| reached >= cap)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Counted::{Goes, Met, Stops};
 
-    fn check(cap: u32, stop: TurnStop, events: &[(Kind, bool)], expected: &[Counted]) {
+    fn check(stop: TurnStop, events: &[(Kind, bool)], expected: &[(Option<u32>, Option<u32>)]) {
         let mut count = TurnCount::default();
-        let seen: alloc::vec::Vec<Counted> = events
+        let seen: alloc::vec::Vec<(Option<u32>, Option<u32>)> = events
             .iter()
-            .map(|&(kind, executed)| count.count(kind, executed, cap, stop))
+            .map(|&(kind, executed)| (count.count(kind, executed, stop), count.reached))
             .collect();
         assert_eq!(seen, expected);
     }
@@ -82,17 +71,15 @@ mod tests {
     fn next_start_stops_turn_n_plus_1() {
         let turn = (Kind::TurnStart, true);
         check(
-            2,
             TurnStop::NextStart,
             &[turn, turn, turn],
-            &[Goes, Goes, Stops],
+            &[(Some(0), None), (Some(1), None), (Some(2), None)],
         );
     }
 
     #[test]
     fn after_tools_needs_every_call_of_the_turn() {
         check(
-            1,
             TurnStop::AfterTools,
             &[
                 (Kind::TurnStart, true),
@@ -105,7 +92,17 @@ mod tests {
                 (Kind::ToolEnd, true),
                 (Kind::TurnEnd, true),
             ],
-            &[Goes, Met, Goes, Goes, Goes, Goes, Goes, Goes, Stops],
+            &[
+                (None, None),
+                (None, Some(1)),
+                (None, Some(1)),
+                (None, Some(1)),
+                (None, Some(1)),
+                (None, Some(1)),
+                (None, Some(1)),
+                (None, Some(3)),
+                (Some(3), Some(3)),
+            ],
         );
     }
 }

@@ -168,13 +168,74 @@ impl Watchdog {
                 quick.until = self.hard_due.min(due);
             }
         } else {
+            self.catch_up();
             self.handle_any_event(at, event);
             self.open_short_way();
         }
     }
 
+    /// Feeds events that are nothing but a time and a kind, as many from the first as may go the short way together:
+    /// no event that opens, closes or ends something, and nothing due before. Answers how many were fed; the next one
+    /// is for [`Watchdog::handle_event`]. Events that suspend the idle clock are not for this.
+    ///
+    /// The state afterwards is that of feeding them one by one. Under [`Trace::Crossings`] each stretch of the idle
+    /// clock that is ended here, all within the span given there, is passed to `short` in place of being told, in ms.
+    pub fn handle_plain(
+        &mut self,
+        at: &[u64],
+        kinds: &[Kind],
+        mut short: impl FnMut(u64),
+    ) -> usize {
+        let quick = self.quick;
+        let floor = self.record.floor();
+        let mut until = match floor {
+            Some(_) => quick.stream_until.as_u64(),
+            None => quick.until.as_u64(),
+        };
+        let hard = self.hard_due.as_u64();
+        let reach = floor.map_or(quick.window, |floor| floor.min(quick.window));
+        let reach = reach.as_u64();
+        let drop_until = quick.drop_until.as_u64();
+        let mut now = self.state.now.as_u64();
+        let mut since = quick.since.as_u64();
+        let (mut seen, mut restarted) = (0, false);
+        let last = self.record.last_mut();
+        let mut fed = 0;
+        for (&t, &kind) in at.iter().zip(kinds) {
+            let kind_bit = bit(kind);
+            let passes =
+                quick.kinds & kind_bit != 0 || (quick.drops & kind_bit != 0 && t < drop_until);
+            if t >= until || t < now || !passes {
+                break;
+            }
+            now = t;
+            last[kind as usize] = Millis::new(t);
+            seen |= kind_bit;
+            if quick.rearms & kind_bit != 0 {
+                short(t.saturating_sub(since));
+                since = t;
+                restarted = true;
+                until = hard.min(t.saturating_add(reach));
+            }
+            fed += 1;
+        }
+        self.record.saw_output(seen);
+        self.state.now = Millis::new(now);
+        if restarted {
+            self.quick.since = Millis::new(since);
+            self.state.idle = Clock::Running(Millis::new(since).plus(quick.window));
+            if floor.is_some() {
+                self.quick.stream_until = Millis::new(until);
+            } else {
+                self.quick.until = Millis::new(until);
+            }
+        }
+        fed
+    }
+
     /// Lets time pass: whatever is due by `now`, inclusively, happens. Early or repeated calls change nothing.
     pub fn handle_timeout(&mut self, now: Millis) {
+        self.catch_up();
         let now = now.max(self.state.now);
         if self.state.over == Over::No {
             self.run_timers(now);
@@ -219,6 +280,13 @@ impl Watchdog {
 }
 
 impl Watchdog {
+    /// The record learns of restarts of the idle clock that were not told.
+    fn catch_up(&mut self) {
+        if self.quick.stream_until > Millis::ZERO && self.quick.rearms != 0 {
+            self.record.catch_up(self.quick.since);
+        }
+    }
+
     fn handle_any_event(&mut self, at: Millis, event: &Event<'_>) {
         let at = at.max(self.state.now);
         if self.state.over != Over::No {
@@ -267,10 +335,16 @@ impl Watchdog {
     fn open_short_way(&mut self) {
         let (rules, state) = (&self.rules, &self.state);
         self.quick = Quick::default();
-        if state.over != Over::No || !self.record.started || self.record.tells_silences() {
+        let floor = self.record.floor();
+        let closed = floor.is_none() && self.record.tells_silences();
+        if state.over != Over::No || !self.record.started || closed {
             return;
         }
-        self.quick.until = self.hard_due.min(state.idle.due());
+        let until = self.hard_due.min(state.idle.due());
+        match floor {
+            None => self.quick.until = until,
+            Some(_) => self.quick.stream_until = until,
+        }
         self.quick.kinds = self.plain_kinds;
         let rearm = rules.rearm.bits() & self.plain_kinds;
         if !state.segment.is_open || state.open.classes().meets(rules.stops_idle) {
@@ -300,6 +374,24 @@ impl Watchdog {
             let (until, progress_passes) = state.throttle.closed(period);
             self.quick.drop_until = until;
             self.quick.drops = rearm & throttled & if progress_passes { !progress } else { !0 };
+        }
+        if let Some(floor) = floor
+            && self.quick.rearms != 0
+        {
+            let within = self
+                .record
+                .idle_since()
+                .filter(|_| state.idle.is_running())
+                .map(|since| (since, since.plus(floor)))
+                .filter(|(_, end)| state.now < *end);
+            if let Some((since, end)) = within {
+                self.quick.since = since;
+                self.quick.stream_until = until.min(end);
+            } else {
+                // the stretch is to be told, or there is none
+                self.quick.kinds &= !self.quick.rearms;
+                self.quick.rearms = 0;
+            }
         }
     }
 }

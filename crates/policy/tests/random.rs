@@ -377,6 +377,59 @@ proptest! {
     }
 
     #[test]
+    fn columns_lead_to_the_states_of_single_events(
+        p in any_policy(),
+        floor in prop_oneof![Just(None), (0..12_u64).prop_map(Some)],
+        events in prop::collection::vec(drawn(), 0..60),
+    ) {
+        let trace = trace(&events);
+        let told_as = |trace| Watchdog::with(&p, Millis::ZERO, &Setup { trace, ..Setup::default() });
+        let mut dog = told_as(floor.map_or(Trace::Verdict, |floor| Trace::Crossings(Millis::new(floor))));
+        let mut single = told_as(if floor.is_some() { Trace::Silences } else { Trace::Verdict });
+        let times: Vec<u64> = trace.iter().map(|(at, _)| *at).collect();
+        let kinds: Vec<Kind> = trace.iter().map(|(_, event)| event.kind).collect();
+        let mut short = Vec::new();
+        let mut from = 0;
+        while from < trace.len() {
+            let plain = trace[from..].iter().take_while(|(_, event)| !event.suspends).count();
+            let until = from + plain;
+            let fed = dog.handle_plain(&times[from..until], &kinds[from..until], |ms| short.push(ms));
+            for (at, event) in &trace[from..from + fed] {
+                single.handle_event(Millis::new(*at), event);
+            }
+            prop_assert_eq!(&dog, &single);
+            prop_assert_eq!(dog.poll_timeout(), single.poll_timeout());
+            from += fed;
+            if let Some((at, event)) = trace.get(from) {
+                dog.handle_event(Millis::new(*at), event);
+                single.handle_event(Millis::new(*at), event);
+                prop_assert_eq!(&dog, &single);
+                from += 1;
+            }
+        }
+        dog.finish(end_of(&trace));
+        single.finish(end_of(&trace));
+        prop_assert_eq!(dog.verdict(), single.verdict());
+        let idle = |output: &Output| match output {
+            Output::Silence(silence) if silence.clock == ClockClass::Idle => Some(silence.reading.as_u64()),
+            _ => None,
+        };
+        let (told, all) = (drain(&mut dog), drain(&mut single));
+        let mut read: Vec<u64> = told.iter().filter_map(idle).chain(short.iter().copied()).collect();
+        let mut read_singly: Vec<u64> = all.iter().filter_map(idle).collect();
+        read.sort_unstable();
+        read_singly.sort_unstable();
+        prop_assert!(short.iter().all(|ms| Some(*ms) < floor || floor.is_none()));
+        if floor.is_some() {
+            prop_assert_eq!(read, read_singly);
+        }
+        let rest = |outputs: Vec<Output>| -> Vec<Output> {
+            outputs.into_iter().filter(|output| idle(output).is_none() && !matches!(output, Output::TurnStop { .. })).collect()
+        };
+        prop_assert_eq!(rest(told), rest(all));
+    }
+
+    #[test]
     fn silences_alone_answer_every_limit(p in any_policy(), events in prop::collection::vec(drawn(), 0..40)) {
         // a spare window, and a window that sets its own poll interval, change which silences exist
         let mut p = p;

@@ -341,7 +341,7 @@ fn effect(output: &Output) -> Option<String> {
             format!("{} resumed ({} over)", stopped(*clocks), because(*reason))
         }
         Output::Warned { warning, .. } => warned(warning),
-        Output::Silence(_) | Output::Fired(_) => return None,
+        Output::Silence(_) | Output::TurnStop { .. } | Output::Fired(_) => return None,
         Output::Ended(verdict) => match verdict.cause {
             Cause::Running => "the record ends here".to_owned(),
             _ => format!("ended: {}", verdict.outcome),

@@ -11,7 +11,12 @@ use crate::ledger::ledger;
 use crate::replay::{Replayed, kill_class, replay};
 use crate::run::{Fleet, RecordedEnd, Run};
 use crate::stats::paired::{Discordant, PairedDifference};
-use crate::sweep::{sized_runs, wrongly_killed};
+use crate::sweep::sized_runs;
+
+/// Killed, and the record does not say that this was right.
+fn wrongly_killed(replayed: &Replayed) -> bool {
+    replayed.is_kill() && replayed.judgement != Judgement::TrueKill
+}
 
 /// Runs on which two policies disagree, with the exact figures of the pairs.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -52,10 +52,15 @@ pub fn judge_kill(run: &Run, unseen: usize, class: KillClass) -> Judgement {
         KillClass::Silence => later.iter().any(shows_life),
         KillClass::Length => later.iter().any(completes),
     };
+    word_on_kill(run.end, refuted)
+}
+
+/// The word on a kill that the rest of the record refutes, or not.
+pub(crate) const fn word_on_kill(end: RecordedEnd, refuted: bool) -> Judgement {
     if refuted {
         return Judgement::FalseKill;
     }
-    match run.end {
+    match end {
         RecordedEnd::Hung | RecordedEnd::Failed => Judgement::TrueKill,
         // A recorded kill may have hit a slow run, an abort may have been a person's impatience:
         // neither says what would have come (statistics section 2).
@@ -69,8 +74,13 @@ pub fn judge_kill(run: &Run, unseen: usize, class: KillClass) -> Judgement {
 }
 
 /// Judges a run that the policy let live to the end of its record.
-pub fn judge_survival(run: &Run) -> Judgement {
-    match run.end {
+pub const fn judge_survival(run: &Run) -> Judgement {
+    word_on_survival(run.end)
+}
+
+/// The word on a run that is not killed within a record that ends so.
+pub(crate) const fn word_on_survival(end: RecordedEnd) -> Judgement {
+    match end {
         // An abort pre-empts every later kill: the run counts as not killed (statistics section 2).
         RecordedEnd::Completed | RecordedEnd::Failed | RecordedEnd::Aborted => Judgement::Ended,
         RecordedEnd::Hung => Judgement::MissedHang,
@@ -86,34 +96,41 @@ pub fn judge_survival(run: &Run) -> Judgement {
 /// A failed call, an abort, a beat without content and bookkeeping prove nothing of the kind.
 pub(crate) fn shows_life(event: &RunEvent) -> bool {
     match event.kind {
-        Kind::TurnStart
-        | Kind::TurnEnd
-        | Kind::MessageStart
-        | Kind::MessageUpdate
-        | Kind::ThinkingUpdate
-        | Kind::ToolArgsUpdate
-        | Kind::MessageEnd
-        | Kind::ToolRequested
-        | Kind::ToolStart
-        | Kind::ToolUpdate
-        | Kind::ToolEnd
-        | Kind::ApprovalStart
-        | Kind::ApprovalEnd
-        | Kind::HumanWaitStart
-        | Kind::HumanWaitEnd
-        | Kind::CompactionStart
-        | Kind::CompactionEnd
-        | Kind::Progress
-        | Kind::Stdout
-        | Kind::SessionAdvance
-        | Kind::WaitEnd
-        | Kind::Result => true,
         Kind::RunEnd => completes(event),
-        _ => false,
+        kind => is_life(kind),
     }
 }
 
-fn completes(event: &RunEvent) -> bool {
+/// Whether events of that kind prove it by themselves; a run's end does only with its outcome.
+pub(crate) const fn is_life(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::TurnStart
+            | Kind::TurnEnd
+            | Kind::MessageStart
+            | Kind::MessageUpdate
+            | Kind::ThinkingUpdate
+            | Kind::ToolArgsUpdate
+            | Kind::MessageEnd
+            | Kind::ToolRequested
+            | Kind::ToolStart
+            | Kind::ToolUpdate
+            | Kind::ToolEnd
+            | Kind::ApprovalStart
+            | Kind::ApprovalEnd
+            | Kind::HumanWaitStart
+            | Kind::HumanWaitEnd
+            | Kind::CompactionStart
+            | Kind::CompactionEnd
+            | Kind::Progress
+            | Kind::Stdout
+            | Kind::SessionAdvance
+            | Kind::WaitEnd
+            | Kind::Result
+    )
+}
+
+pub(crate) fn completes(event: &RunEvent) -> bool {
     event.kind == Kind::RunEnd && event.outcome == Some(Outcome::Completed)
         || event.kind == Kind::Result
 }

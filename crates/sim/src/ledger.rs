@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use policysim_policy::{CallId, Kind};
 
 use crate::run::{Fleet, Run, RunEvent, WaitKind};
+use crate::scan::RunView;
 use crate::strata::StratumKey;
 use crate::sweep::sized_runs;
 
@@ -97,8 +98,8 @@ impl Ledger {
         }
     }
 
-    fn add(&mut self, account: Account, ms: u64) {
-        let slot = match account {
+    const fn slot(&mut self, account: Account) -> &mut u64 {
+        match account {
             Account::Model => &mut self.model_ms,
             Account::Tool => &mut self.tool_ms,
             Account::Human => &mut self.human_ms,
@@ -106,8 +107,7 @@ impl Ledger {
             Account::Compaction => &mut self.compaction_ms,
             Account::Suspend => &mut self.suspend_ms,
             Account::Unknown => &mut self.unknown_ms,
-        };
-        *slot += ms;
+        }
     }
 
     /// Active time: the span without what waited for humans, slept, or lay between segments.
@@ -130,25 +130,23 @@ struct Open {
 }
 
 impl Open {
-    fn new(run: &Run) -> Self {
-        let asks = |event: &&RunEvent| {
-            event.kind == Kind::ToolEnd
-                && event.wait.is_some_and(|wait| wait.kind == WaitKind::Human)
-        };
+    /// Nothing is open; calls with these ids are questions to a human.
+    const fn new(questions: Vec<CallId>) -> Self {
         Self {
-            questions: run
-                .events
-                .iter()
-                .filter(asks)
-                .map(|event| event.id)
-                .collect(),
-            ..Self::default()
+            tools: 0,
+            humans: 0,
+            retries: 0,
+            compactions: 0,
+            suspended: false,
+            ended: false,
+            questions,
         }
     }
 
-    fn apply(&mut self, event: &RunEvent) {
-        let question = || self.questions.contains(&event.id);
-        match event.kind {
+    /// `concludes` is about a run's end: whether it has an outcome.
+    fn apply(&mut self, kind: Kind, id: CallId, concludes: bool) {
+        let question = || self.questions.contains(&id);
+        match kind {
             Kind::ToolStart if question() => self.humans += 1,
             Kind::ToolEnd if question() => self.humans = self.humans.saturating_sub(1),
             Kind::ToolStart | Kind::WaitStart => self.tools += 1,
@@ -163,18 +161,24 @@ impl Open {
             Kind::HostResume => self.suspended = false,
             Kind::RunEnd | Kind::RunStart | Kind::Resume => {
                 *self = Self {
-                    ended: event.kind == Kind::RunEnd && event.outcome.is_some(),
-                    questions: std::mem::take(&mut self.questions),
-                    ..Self::default()
+                    ended: kind == Kind::RunEnd && concludes,
+                    ..Self::new(std::mem::take(&mut self.questions))
                 };
             }
             _ => {}
         }
     }
 
+    /// Whether time in this state is active.
+    fn is_active(&self) -> bool {
+        let mut one = Ledger::default();
+        *one.slot(self.account()) = 1;
+        one.active_ms() > 0
+    }
+
     /// The account of this state. A wait inside another belongs to the rarer, outer cause: a
     /// sleeping host before a human, a human before the tool that asks him.
-    fn account(&self) -> Account {
+    const fn account(&self) -> Account {
         if self.suspended {
             Account::Suspend
         } else if self.ended {
@@ -210,7 +214,7 @@ impl Open {
 pub fn ledger(run: &Run, until_ms: u64) -> Ledger {
     let mut spent = Ledger::default();
     spans(run, until_ms, |account, from_ms, to_ms| {
-        spent.add(account, to_ms - from_ms);
+        *spent.slot(account) += to_ms - from_ms;
     });
     spent
 }
@@ -219,7 +223,8 @@ pub fn ledger(run: &Run, until_ms: u64) -> Ledger {
 ///
 /// Neighbouring stretches may be of one account; some are empty.
 pub fn spans(run: &Run, until_ms: u64, mut each: impl FnMut(Account, u64, u64)) {
-    let mut open = Open::new(run);
+    let questions = run.events.iter().filter(asks).map(|event| event.id);
+    let mut open = Open::new(questions.collect());
     let mut now_ms = 0;
     for event in &run.events {
         if event.t_ms >= until_ms {
@@ -227,7 +232,7 @@ pub fn spans(run: &Run, until_ms: u64, mut each: impl FnMut(Account, u64, u64)) 
         }
         each(open.account(), now_ms, event.t_ms);
         now_ms = event.t_ms;
-        open.apply(event);
+        open.apply(event.kind, event.id, event.outcome.is_some());
     }
     each(open.account(), now_ms, until_ms.max(now_ms));
 }
@@ -263,4 +268,126 @@ pub fn totals(fleet: &Fleet, key: Option<StratumKey>) -> BTreeMap<String, Totals
         }
     }
     found
+}
+
+fn asks(event: &&RunEvent) -> bool {
+    event.kind == Kind::ToolEnd && event.wait.is_some_and(|wait| wait.kind == WaitKind::Human)
+}
+
+/// The active time of one run up to any instant.
+#[derive(Clone, Debug, Default)]
+pub struct ActiveTime {
+    /// From when, ms; active time until then, ms; whether time from then on is active.
+    spans: Vec<(u64, u64, bool)>,
+}
+
+/// Kinds that change what is open, as bits.
+const CHANGES: u64 = {
+    let kinds = [
+        Kind::ToolStart,
+        Kind::ToolEnd,
+        Kind::WaitStart,
+        Kind::WaitEnd,
+        Kind::HumanWaitStart,
+        Kind::HumanWaitEnd,
+        Kind::ApprovalStart,
+        Kind::ApprovalEnd,
+        Kind::RetryStart,
+        Kind::RetryEnd,
+        Kind::CompactionStart,
+        Kind::CompactionEnd,
+        Kind::HostSuspend,
+        Kind::HostResume,
+        Kind::RunEnd,
+        Kind::RunStart,
+        Kind::Resume,
+    ];
+    let (mut bits, mut i) = (0, 0);
+    while i < kinds.len() {
+        bits |= 1 << kinds[i] as u64;
+        i += 1;
+    }
+    bits
+};
+
+impl ActiveTime {
+    /// Reads `run` anew, in the memory of the run read before: what [`ledger`] says of it at every instant.
+    pub fn read(&mut self, run: &RunView<'_>) {
+        self.spans.clear();
+        let columns = run.events;
+        let questions = columns
+            .wait
+            .within(run.first..run.end)
+            .filter(|(row, wait)| {
+                wait.kind == WaitKind::Human && columns.kind[*row] == Kind::ToolEnd
+            })
+            .map(|(row, _)| columns.id[row]);
+        let mut open = Open::new(questions.collect());
+        let mut active = open.is_active();
+        let (mut from_ms, mut before_ms) = (0, 0);
+        self.spans.push((0, 0, active));
+        for (row, &kind) in (run.first..).zip(run.kinds()) {
+            if CHANGES & (1 << kind as u64) == 0 {
+                continue;
+            }
+            let concludes = kind == Kind::RunEnd && columns.outcome.get(row).is_some();
+            open.apply(kind, columns.id[row], concludes);
+            if open.is_active() != active {
+                let t_ms = columns.t_ms[row];
+                if active {
+                    before_ms += t_ms - from_ms;
+                }
+                (from_ms, active) = (t_ms, !active);
+                self.spans.push((from_ms, before_ms, active));
+            }
+        }
+    }
+
+    /// The active time up to `until_ms`.
+    pub fn until(&self, until_ms: u64) -> u64 {
+        let place = self.spans.partition_point(|span| span.0 < until_ms);
+        let (from_ms, before_ms, active) = self.spans[place.saturating_sub(1)];
+        before_ms
+            + if active {
+                until_ms.saturating_sub(from_ms)
+            } else {
+                0
+            }
+    }
+
+    /// The stretches that meet `from_ms..=to_ms`: the last instant of each, ms, active time at its start and its start
+    /// where time in it is active, or the active time alone.
+    pub fn stretches(&self, from_ms: u64, to_ms: u64) -> impl Iterator<Item = Stretch> + '_ {
+        let first = self
+            .spans
+            .partition_point(|span| span.0 < from_ms)
+            .saturating_sub(1);
+        let ends = self.spans[first + 1..]
+            .iter()
+            .map(|span| span.0)
+            .chain([u64::MAX]);
+        self.spans[first..]
+            .iter()
+            .zip(ends)
+            .take_while(move |(span, _)| span.0 <= to_ms)
+            .map(|(&(from_ms, before_ms, active), last_ms)| Stretch {
+                from_ms,
+                last_ms,
+                before_ms,
+                active,
+            })
+    }
+}
+
+/// A stretch of a run in which all time is active, or none is.
+#[derive(Clone, Copy, Debug)]
+pub struct Stretch {
+    /// Its start, ms.
+    pub from_ms: u64,
+    /// Its last instant, ms.
+    pub last_ms: u64,
+    /// Active time until its start, ms.
+    pub before_ms: u64,
+    /// Whether its time is active.
+    pub active: bool,
 }

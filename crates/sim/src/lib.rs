@@ -1,6 +1,7 @@
 //! Runs and events in memory, and everything that is computed from them.
 #![forbid(unsafe_code)]
 
+mod board;
 pub mod certify;
 pub mod choose;
 pub mod columns;
@@ -11,12 +12,18 @@ pub mod grid;
 pub mod hang_cost;
 pub mod judgement;
 pub mod ledger;
+pub mod life;
+pub mod partial;
+mod pass;
+mod plan;
 pub mod readings;
 pub mod replay;
 pub mod resampled;
 pub mod run;
+pub mod scan;
 pub mod settle;
 pub mod silence;
+pub mod staircase;
 pub mod stats;
 pub mod strata;
 pub mod sweep;

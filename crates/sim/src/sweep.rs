@@ -6,13 +6,14 @@ use policysim_policy::{ByName, First, Millis, Policy, PolicyError, document::Val
 use rayon::prelude::*;
 
 use crate::grid;
-use crate::judgement::Judgement;
-use crate::ledger::ledger;
-use crate::replay::{Replayed, hang_onset_ms, replay};
-use crate::run::{Fleet, RecordedEnd, Run, RunStatus, Symbols};
+use crate::partial::SweepPartial;
+use crate::pass::Scratch;
+use crate::plan::Plan;
+use crate::run::{Fleet, Run, RunStatus};
+use crate::scan::{Batch, InMemory, Scan};
 use crate::stats::choice::{Half, half};
-use crate::strata::Strata;
-use crate::tally::{CellCounts, Part, Tally};
+use crate::strata::{Strata, StratumKey};
+use crate::tally::CellCounts;
 
 /// One axis of a sweep: a policy key and the values it takes.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -136,153 +137,87 @@ pub struct Grouping<'a> {
     pub halves: &'a [Half],
 }
 
-/// Replays every run under every candidate.
+/// Every sized run under every candidate.
 ///
 /// Returns a cell per candidate, in the same order, whatever the number of threads. `progress` is told
 /// each number of finished runs as it grows.
+///
+/// # Panics
+/// Never: runs in memory can always be read.
 pub fn sweep(
     fleet: &Fleet,
     candidates: &[Candidate],
     grouping: Grouping<'_>,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Vec<CellCounts> {
-    let runs: Vec<&Run> = sized_runs(fleet).collect();
-    let strata = grouping.strata;
-    let empty = || vec![CellCounts::empty(strata.groups().len()); candidates.len()];
-    let later: Vec<Policy> = candidates
+    let mut keys: Vec<StratumKey> = grouping
+        .strata
+        .groups()
         .iter()
-        .map(|candidate| event_first(&candidate.policy))
+        .map(|(key, _)| *key)
         .collect();
-    let mut cells = runs
-        .par_iter()
-        .enumerate()
-        .fold(empty, |mut cells, (index, run)| {
-            let of_base = replay(grouping.base, run, &fleet.symbols);
-            let seen = Seen {
-                run,
-                symbols: &fleet.symbols,
-                groups: strata.of_run(index),
-                certifies: grouping.halves.get(index) != Some(&Half::Select),
-                base_kills: wrongly_killed(&of_base),
-            };
-            for ((cell, candidate), later) in cells.iter_mut().zip(candidates).zip(&later) {
-                count(cell, &candidate.policy, later, &seen);
+    keys.dedup();
+    let source = InMemory::new(fleet);
+    let mut firsts = Vec::with_capacity(source.batches());
+    let mut first = 0;
+    for batch in source.all() {
+        firsts.push(first);
+        first += batch
+            .runs()
+            .filter(|run| run.head.status == RunStatus::Run)
+            .count();
+    }
+    let plan = Plan::new(grouping.base, candidates);
+    let certifies = |batch: usize, run: usize, _: &Run| {
+        grouping.halves.get(firsts[batch] + run) != Some(&Half::Select)
+    };
+    let partial = scan_runs(&source, &plan, &keys, &certifies, progress);
+    let partial = partial.unwrap_or_else(|never| match never {});
+    partial.cells(&plan, !grouping.halves.is_empty())
+}
+
+/// Which half a sized run is in, by its batch, its number among the sized runs of the batch, and itself.
+type Certifies<'a> = &'a (dyn Fn(usize, usize, &Run) -> bool + Sync);
+
+/// Counts every sized run of `source`, batches in parallel.
+fn scan_runs<S: Scan>(
+    source: &S,
+    plan: &Plan,
+    keys: &[StratumKey],
+    certifies: Certifies<'_>,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<SweepPartial, S::Error> {
+    struct Worker {
+        partial: SweepPartial,
+        scratch: Scratch,
+        batch: Batch,
+    }
+    let worker = || Worker {
+        partial: SweepPartial::new(plan, keys),
+        scratch: Scratch::default(),
+        batch: Batch::default(),
+    };
+    (0..source.batches())
+        .into_par_iter()
+        .try_fold(worker, |mut worker, index| {
+            let batch = source.read(index, &mut worker.batch)?;
+            let sized = batch.runs().filter(|run| run.head.status == RunStatus::Run);
+            for (number, run) in sized.enumerate() {
+                let part = usize::from(certifies(index, number, run.head));
+                plan.count(
+                    &run,
+                    source.symbols(),
+                    part,
+                    &mut worker.partial,
+                    &mut worker.scratch,
+                );
+                progress(1);
             }
-            progress(1);
-            cells
+            Ok(worker)
         })
-        .reduce(empty, |left, right| {
-            left.into_iter()
-                .zip(right)
-                .map(|(left, right)| left.merge(right))
-                .collect()
-        });
-    for cell in &mut cells {
-        cell.detection_ms.sort_unstable();
-    }
-    cells
-}
-
-/// One run, as every candidate meets it.
-struct Seen<'a> {
-    run: &'a Run,
-    symbols: &'a Symbols,
-    groups: &'a [usize],
-    certifies: bool,
-    base_kills: bool,
-}
-
-/// Killed, and the record does not say that this was right.
-pub(crate) fn wrongly_killed(replayed: &Replayed) -> bool {
-    replayed.is_kill() && replayed.judgement != Judgement::TrueKill
-}
-
-/// A run that is not labelled as hung, as a tally of one.
-fn tally(replayed: &Replayed) -> Tally {
-    let mut tally = Tally {
-        runs: 1,
-        ..Tally::default()
-    };
-    match (replayed.is_kill(), replayed.judgement) {
-        (true, Judgement::FalseKill) => tally.false_kills = 1,
-        (true, Judgement::TrueKill) => {}
-        (true, _) => tally.unresolved_kills = 1,
-        (false, Judgement::Unresolved) => tally.unresolved_survivals = 1,
-        (false, _) => {}
-    }
-    tally
-}
-
-fn count(cell: &mut CellCounts, policy: &Policy, later: &Policy, seen: &Seen<'_>) {
-    let run = seen.run;
-    let replayed = replay(policy, run, seen.symbols);
-    let killed = replayed.is_kill();
-    let at_ms = replayed.verdict.at.as_u64();
-    if killed {
-        cell.kills[replayed.verdict.cause as usize] += 1;
-    }
-    if run.end == RecordedEnd::Hung {
-        count_hung(cell, policy, seen, killed.then_some(at_ms));
-        return;
-    }
-    let mut tally = tally(&replayed);
-    // Only an event at the very instant of the firing can have lost to the timer.
-    let tied = run.events.get(replayed.unseen).map(|event| event.t_ms) == Some(at_ms);
-    if killed && tied && tally.worst_kills() > 0 {
-        let under_other_rule = self::tally(&replay(later, run, seen.symbols));
-        tally.ties = u64::from(under_other_rule.worst_kills() == 0);
-    }
-    cell.true_kills += u64::from(killed && replayed.judgement == Judgement::TrueKill);
-    let wrongly = wrongly_killed(&replayed);
-    cell.against_base.runs += 1;
-    cell.against_base.only_first += u64::from(seen.base_kills && !wrongly);
-    cell.against_base.only_second += u64::from(wrongly && !seen.base_kills);
-    let work_ms = if tally.worst_kills() > 0 {
-        let until_ms = if killed { at_ms } else { run.end_ms };
-        u128::from(ledger(run, until_ms).active_ms())
-    } else {
-        0
-    };
-    let by_day = Tally { runs: 0, ..tally };
-    for part in parts(cell, seen.certifies) {
-        part.tally.add(&tally);
-        for &group in seen.groups {
-            part.strata[group].add(&tally);
-        }
-        if tally.false_kills > 0 {
-            part.work_lost_ms += work_ms;
-        } else {
-            part.doubtful_work_ms += work_ms;
-        }
-        if by_day != Tally::default() {
-            part.days.entry(day(run)).or_default().add(&by_day);
-        }
-    }
-}
-
-/// The parts of a cell that a run counts in.
-fn parts(cell: &mut CellCounts, certifies: bool) -> impl Iterator<Item = &mut Part> {
-    std::iter::once(&mut cell.all).chain(certifies.then_some(&mut cell.certify))
-}
-
-fn count_hung(cell: &mut CellCounts, policy: &Policy, seen: &Seen<'_>, fired_ms: Option<u64>) {
-    let onset_ms = hang_onset_ms(seen.run);
-    let lost_ms = match fired_ms {
-        Some(at_ms) if at_ms < onset_ms => {
-            cell.hung_killed_early += 1;
-            0
-        }
-        Some(at_ms) => {
-            cell.detection_ms.push(at_ms - onset_ms);
-            at_ms + settling_lag(policy).as_u64() - onset_ms
-        }
-        None => {
-            cell.hung_missed += 1;
-            seen.run.end_ms.saturating_sub(onset_ms)
-        }
-    };
-    for part in parts(cell, seen.certifies) {
-        part.hung += 1;
-        part.slot_lost_ms += u128::from(lost_ms);
-    }
+        .map(|worker| worker.map(|worker| worker.partial))
+        .try_reduce(
+            || SweepPartial::new(plan, keys),
+            |left, right| Ok(left.merge(right)),
+        )
 }

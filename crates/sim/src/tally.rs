@@ -82,20 +82,6 @@ pub struct Part {
 }
 
 impl Part {
-    fn merge(&mut self, other: Self) {
-        self.tally.add(&other.tally);
-        self.hung += other.hung;
-        self.slot_lost_ms += other.slot_lost_ms;
-        self.work_lost_ms += other.work_lost_ms;
-        self.doubtful_work_ms += other.doubtful_work_ms;
-        for (mine, theirs) in self.strata.iter_mut().zip(&other.strata) {
-            mine.add(theirs);
-        }
-        for (day, tally) in other.days {
-            self.days.entry(day).or_default().add(&tally);
-        }
-    }
-
     /// This part without `other`, which lies inside it. Strata and days are left out.
     #[must_use]
     pub fn less(&self, other: &Self) -> Self {
@@ -132,37 +118,8 @@ pub struct CellCounts {
 }
 
 impl CellCounts {
-    /// Counts of nothing, for runs in that many strata.
-    pub(crate) fn empty(strata: usize) -> Self {
-        let part = || Part {
-            strata: vec![Tally::default(); strata],
-            ..Part::default()
-        };
-        Self {
-            all: part(),
-            certify: part(),
-            ..Self::default()
-        }
-    }
-
     /// All kills, hung runs included.
     pub fn killed(&self) -> u64 {
         self.kills.iter().sum()
-    }
-
-    pub(crate) fn merge(mut self, other: Self) -> Self {
-        self.all.merge(other.all);
-        self.certify.merge(other.certify);
-        for (mine, theirs) in self.kills.iter_mut().zip(other.kills) {
-            *mine += theirs;
-        }
-        self.true_kills += other.true_kills;
-        self.hung_killed_early += other.hung_killed_early;
-        self.hung_missed += other.hung_missed;
-        self.detection_ms.extend(other.detection_ms);
-        self.against_base.runs += other.against_base.runs;
-        self.against_base.only_first += other.against_base.only_first;
-        self.against_base.only_second += other.against_base.only_second;
-        self
     }
 }

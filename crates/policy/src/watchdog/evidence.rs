@@ -1,7 +1,6 @@
 //! Steps 3 and 4: evidence restarts the idle clock; turns are counted.
 
 use super::Watchdog;
-use crate::turns::Counted;
 use crate::{CallId, Cause, ClockClass, Event, First, Millis, Output, SilenceEnd, Warning};
 
 impl Watchdog {
@@ -93,24 +92,30 @@ impl Watchdog {
 impl Watchdog {
     /// Counts the event; whether the run is stopped by it.
     pub(super) fn count_turns(&mut self, event: &Event<'_>, cap: u32) -> bool {
-        let counted = self
-            .state
-            .turns
-            .count(event.kind, event.executed, cap, self.rules.turn_stop);
-        match counted {
-            Counted::Goes => false,
-            Counted::Met => {
-                self.note(Warning::TurnCapReached {
-                    turns: self.state.turns.turns,
-                });
-                false
-            }
-            // under a deadline that replaces every limit the cap is none
-            Counted::Stops if !self.state.segment.armed => false,
-            Counted::Stops => {
-                self.fire(Cause::TurnLimit, self.state.now);
-                true
-            }
+        let turns = &mut self.state.turns;
+        let reached = turns.reached;
+        let stops = turns.count(event.kind, event.executed, self.rules.turn_stop);
+        let turns = turns.turns;
+        if self.state.turns.meets(cap) && reached.is_none_or(|reached| reached < cap) {
+            self.note(Warning::TurnCapReached { turns });
         }
+        // under a deadline that replaces every limit the cap is none
+        let Some(stopped) = stops.filter(|_| self.state.segment.armed) else {
+            return false;
+        };
+        self.record.turn_stop(self.state.now, stopped);
+        if cap <= stopped {
+            self.fire(Cause::TurnLimit, self.state.now);
+        }
+        cap <= stopped
+    }
+
+    /// Whether a completion counts as a stop at the cap, because an executed call met it.
+    pub(super) fn is_marked(&mut self) -> bool {
+        let (Some(cap), Some(reached)) = (self.rules.cap, self.state.turns.reached) else {
+            return false;
+        };
+        self.record.turn_stop(self.state.now, reached);
+        cap <= reached
     }
 }

@@ -28,7 +28,7 @@ impl Watchdog {
                 self.run_timers(self.state.now);
             }
             Frame::End => match event.outcome {
-                Some(Outcome::Completed) if self.state.turns.marked => {
+                Some(Outcome::Completed) if self.is_marked() => {
                     self.fire(Cause::TurnLimit, self.state.now);
                 }
                 Some(outcome) => self.end(Cause::Ended, Some(outcome), SilenceEnd::Ended),

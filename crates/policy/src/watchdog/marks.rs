@@ -33,11 +33,12 @@ impl Watchdog {
     /// A phase begins: first window, ceiling, throttle, no spare windows.
     pub(super) fn begin_phase(&mut self) {
         self.state.phase.begin();
-        self.record.spare(None);
         if self.rules.throttle.is_some() {
             self.state.throttle.begin(self.state.now);
         }
         self.restart_idle(SilenceEnd::Switched);
+        // a stretch that this ended was read while the spare window was still held
+        self.record.spare(None);
         self.start_ceiling();
     }
 

@@ -48,7 +48,11 @@ impl Watchdog {
             };
             item.limit.start(now, limit);
             if let Some(clock) = limit.and(limit_clock(class)) {
-                self.record.start(clock, id, now, SilenceEnd::Switched);
+                let entry = match class {
+                    OpenClass::Tool => self.rules.tool_limit.by_name.position(event.name),
+                    _ => None,
+                };
+                self.record.start_limit(clock, id, now, entry);
             }
         }
         self.hard_due = self.hard_due.min(item.closes_at);

@@ -256,7 +256,9 @@ fn the_transcript_tells_the_whole_life() {
                 Output::Fired(v) => {
                     alloc::format!("{} fired {} {}", v.at, v.cause, v.phase)
                 }
-                Output::SegmentEnded { .. } | Output::Ended(_) => return None,
+                Output::SegmentEnded { .. } | Output::TurnStop { .. } | Output::Ended(_) => {
+                    return None;
+                }
             })
         })
         .collect();

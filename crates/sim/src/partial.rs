@@ -1,0 +1,188 @@
+//! The counts of a sweep over a part of the runs. Everything is an integer: merging any split of the runs in any order
+//! gives the same cells.
+
+use std::collections::BTreeMap;
+
+use crate::board::{Board, Frame, PARTS, Slots, Walk};
+use crate::plan::Plan;
+use crate::run::{RecordedEnd, Run};
+use crate::strata::StratumKey;
+use crate::sweep::day;
+use crate::tally::CellCounts;
+
+/// How a sweep was answered.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Work {
+    /// Runs swept over.
+    pub runs: u64,
+    /// Their events.
+    pub events: u64,
+    /// Passes through the core for all candidates of one structure together.
+    pub passes: u64,
+    /// Replays of one run under one candidate, where the pass could not answer.
+    pub replays: u64,
+}
+
+/// Counts of a sweep over some of its runs.
+#[derive(Clone, Debug)]
+pub struct SweepPartial {
+    keys: Vec<StratumKey>,
+    /// The number of each group; 0 is all runs.
+    numbers: BTreeMap<(StratumKey, String), usize>,
+    /// Runs not labelled as hung, by group and half.
+    runs: Vec<[u64; PARTS]>,
+    hung: [u64; PARTS],
+    pub(crate) boards: Vec<Board>,
+    pub(crate) direct: Board,
+    pub(crate) work: Work,
+}
+
+impl SweepPartial {
+    /// Counts of no run.
+    pub(crate) fn new(plan: &Plan, keys: &[StratumKey]) -> Self {
+        Self {
+            keys: keys.to_vec(),
+            numbers: BTreeMap::new(),
+            runs: vec![[0; PARTS]],
+            hung: [0; PARTS],
+            boards: plan
+                .structures
+                .iter()
+                .map(|lines| Board::new(lines.count(), lines.places()))
+                .collect(),
+            direct: Board::new(plan.direct.len(), 1),
+            work: Work::default(),
+        }
+    }
+
+    /// How it was answered.
+    pub const fn work(&self) -> Work {
+        self.work
+    }
+
+    /// Notes a run and says where it counts.
+    pub(crate) fn note(&mut self, run: &Run, part: usize, slots: &mut Slots) {
+        slots.part = part;
+        slots.day = day(run);
+        slots.groups.clear();
+        slots.groups.push(0);
+        for key in 0..self.keys.len() {
+            let key = self.keys[key];
+            let group = self.number(key, key.group(run));
+            slots.groups.push(group);
+        }
+        if run.end == RecordedEnd::Hung {
+            self.hung[part] += 1;
+        } else {
+            for &group in &slots.groups {
+                self.runs[group][part] += 1;
+            }
+        }
+    }
+
+    fn number(&mut self, key: StratumKey, name: &str) -> usize {
+        // most groups are known: look before a name is copied
+        if let Some((_, &number)) = self
+            .numbers
+            .range((key, name.to_owned())..)
+            .next()
+            .filter(|((known, known_name), _)| (*known, known_name.as_str()) == (key, name))
+        {
+            return number;
+        }
+        let number = self.runs.len();
+        self.runs.push([0; PARTS]);
+        self.numbers.insert((key, name.to_owned()), number);
+        number
+    }
+
+    /// Takes in the counts of other runs of the same sweep.
+    #[must_use]
+    pub fn merge(mut self, other: Self) -> Self {
+        let mut groups = vec![0; other.runs.len()];
+        for ((key, name), &number) in &other.numbers {
+            groups[number] = self.number(*key, name);
+        }
+        for (theirs, &group) in other.runs.iter().zip(&groups) {
+            for (mine, theirs) in self.runs[group].iter_mut().zip(theirs) {
+                *mine += theirs;
+            }
+        }
+        for (mine, theirs) in self.hung.iter_mut().zip(other.hung) {
+            *mine += theirs;
+        }
+        for (mine, theirs) in self.boards.iter_mut().zip(other.boards) {
+            mine.merge(theirs, &groups);
+        }
+        self.direct.merge(other.direct, &groups);
+        self.work.runs += other.work.runs;
+        self.work.events += other.work.events;
+        self.work.passes += other.work.passes;
+        self.work.replays += other.work.replays;
+        self
+    }
+
+    /// The groups that cells are counted by, in the order of [`Part::strata`](crate::tally::Part::strata).
+    pub fn groups(&self) -> Vec<(StratumKey, String)> {
+        self.numbers.keys().cloned().collect()
+    }
+
+    /// A cell per candidate. With `split`, verdicts are given on the certifying half alone.
+    pub(crate) fn cells(&self, plan: &Plan, split: bool) -> Vec<CellCounts> {
+        let groups: Vec<usize> = std::iter::once(0)
+            .chain(self.numbers.values().copied())
+            .collect();
+        let frame = Frame {
+            groups: &groups,
+            runs: &self.runs,
+            hung: self.hung,
+            split,
+        };
+        let mut cells = vec![CellCounts::default(); plan.candidates];
+        for (lines, board) in plan.structures.iter().zip(&self.boards) {
+            for (number, line) in lines.lines.iter().enumerate() {
+                let shared = line.family.map(|family| lines.shared(family));
+                let mut asked = vec![Vec::new(); lines.places()];
+                for &(place, candidate) in &line.asked {
+                    asked[place].push(candidate);
+                }
+                let mut walk = Walk::new(board, number, shared);
+                for (place, candidates) in asked.iter().enumerate() {
+                    walk.step();
+                    for &candidate in candidates {
+                        let window_ms = lines.windows.get(place).copied().unwrap_or(0);
+                        cells[candidate] = walk.cell(window_ms, &frame);
+                    }
+                }
+                add_days(board, number, shared, split, &asked, &mut cells);
+            }
+        }
+        for (number, direct) in plan.direct.iter().enumerate() {
+            let mut walk = Walk::new(&self.direct, number, None);
+            walk.step();
+            cells[direct.candidate] = walk.cell(0, &frame);
+            let asked = [vec![direct.candidate]];
+            add_days(&self.direct, number, None, split, &asked, &mut cells);
+        }
+        cells
+    }
+}
+
+fn add_days(
+    board: &Board,
+    line: usize,
+    shared: Option<usize>,
+    split: bool,
+    asked: &[Vec<usize>],
+    cells: &mut [CellCounts],
+) {
+    board.days(line, shared, |part, day, place, tally| {
+        for &candidate in &asked[place] {
+            let cell = &mut cells[candidate];
+            cell.all.days.entry(day).or_default().add(&tally);
+            if !split || part == 1 {
+                cell.certify.days.entry(day).or_default().add(&tally);
+            }
+        }
+    });
+}

@@ -1,0 +1,224 @@
+//! What follows from one pass under no numbers is what a replay under the numbers says: verdict, cause and millisecond
+//! of random runs under random policies, and every count of a sweep.
+#![allow(clippy::unwrap_used)]
+
+#[path = "common/direct.rs"]
+mod direct;
+#[path = "common/random.rs"]
+mod random;
+
+use policysim_policy::{Cause, Millis, Policy, presets};
+use policysim_sim::replay::replay;
+use policysim_sim::run::{Fleet, Symbols};
+use policysim_sim::scan::{Batch, InMemory, RunView, Scan};
+use policysim_sim::staircase::{Answer, Crossings, Structure, shape};
+use policysim_sim::stats::choice::Half;
+use policysim_sim::strata::{Strata, StratumKey};
+use policysim_sim::sweep::{Candidate, Grouping, halves, sized_runs, sweep};
+use random::Draw;
+
+/// `PROPTEST_CASES` draws more, or fewer.
+fn cases(usual: u64) -> u64 {
+    let given = std::env::var("PROPTEST_CASES").ok();
+    given.and_then(|text| text.parse().ok()).unwrap_or(usual)
+}
+
+/// Answers and replays of `policies` over `view`; how many of them were answered without a replay.
+fn compare(policies: &[Policy], view: &RunView<'_>, symbols: &Symbols, seed: u64) -> (u64, u64) {
+    let mut structure: Option<Structure> = None;
+    for policy in policies {
+        if let Some(shape) = shape(policy) {
+            structure
+                .get_or_insert_with(|| Structure::new(shape))
+                .admit(policy);
+        }
+    }
+    let Some(structure) = structure else {
+        return (0, 0);
+    };
+    let mut found = Crossings::default();
+    structure.read(view, symbols, &mut found, |_| {}, |_| {});
+    let run = view.to_run();
+    let (mut answered, mut all) = (0, 0);
+    for policy in policies.iter().filter(|policy| shape(policy).is_some()) {
+        assert_eq!(shape(policy).as_ref(), Some(structure.shape()));
+        let replayed = replay(policy, &run, symbols);
+        let direct = (replayed.verdict.cause, replayed.verdict.at.as_u64());
+        all += 1;
+        let answer = structure.answer(&found, policy, policy.idle.window, &run.role);
+        let told = match answer {
+            Answer::NeedsReplay => continue,
+            Answer::Survives => found.end(),
+            Answer::Ends(crossing) => {
+                let times = view.t_ms();
+                let unseen = crossing
+                    .unseen
+                    .unwrap_or_else(|| times.partition_point(|&t_ms| t_ms < crossing.at_ms));
+                assert_eq!(
+                    unseen, replayed.unseen,
+                    "seed {seed}: {policy:#?}\n{found:#?}\n{run:#?}"
+                );
+                (crossing.cause, crossing.at_ms)
+            }
+        };
+        answered += 1;
+        assert_eq!(
+            told, direct,
+            "seed {seed}: {policy:#?}\n{found:#?}\n{run:#?}"
+        );
+    }
+    (answered, all)
+}
+
+#[test]
+fn one_pass_answers_every_number() {
+    let (mut answered, mut all) = (0, 0);
+    for seed in 0..cases(3000) {
+        let mut draw = Draw::new(seed);
+        let shape = random::shaped(&mut draw);
+        let policies: Vec<Policy> = (0..12)
+            .map(|_| random::numbered(&mut draw, &shape))
+            .collect();
+        let fleet = random::fleet(&mut draw, 3);
+        let source = InMemory::new(&fleet);
+        let mut scratch = Batch::default();
+        for view in source.read(0, &mut scratch).unwrap().runs() {
+            let (some, asked) = compare(&policies, &view, &fleet.symbols, seed);
+            answered += some;
+            all += asked;
+        }
+    }
+    assert!(
+        answered * 100 >= all * 95,
+        "{answered} of {all} answered without a replay"
+    );
+}
+
+/// Candidates of a random sweep: a few shapes, each with several numbers, and a row of windows.
+fn candidates(draw: &mut Draw) -> Vec<Candidate> {
+    let mut policies = Vec::new();
+    for _ in 0..1 + draw.below(3) {
+        let shape = random::shaped(draw);
+        for _ in 0..1 + draw.below(4) {
+            let policy = random::numbered(draw, &shape);
+            for _ in 0..1 + draw.below(5) {
+                let mut policy = policy.clone();
+                policy.idle.window = draw.limit(14);
+                policies.push(policy);
+            }
+        }
+    }
+    let candidate = |policy| Candidate {
+        policy,
+        settings: Vec::new(),
+    };
+    policies.into_iter().map(candidate).collect()
+}
+
+fn check(fleet: &Fleet, candidates: &[Candidate], base: &Policy, halves: &[Half], about: &str) {
+    let strata = Strata::new(fleet, &[StratumKey::Harness, StratumKey::Model]);
+    let grouping = Grouping {
+        base,
+        strata: &strata,
+        halves,
+    };
+    let told = sweep(fleet, candidates, grouping, &|_| {});
+    let direct = direct::sweep(fleet, candidates, grouping);
+    for ((told, direct), candidate) in told.iter().zip(&direct).zip(candidates) {
+        assert!(
+            told == direct,
+            "{about}: {:?}\n{told:#?}\n{direct:#?}",
+            candidate.policy
+        );
+    }
+}
+
+#[test]
+fn cells_are_those_of_replays() {
+    for seed in 0..cases(400) {
+        let mut draw = Draw::new(seed ^ 0xface);
+        let candidates = candidates(&mut draw);
+        let fleet = random::fleet(&mut draw, 24);
+        let base = draw.of(&candidates).policy;
+        let halves = if draw.one_in(2) {
+            halves(&fleet, seed)
+        } else {
+            Vec::new()
+        };
+        check(&fleet, &candidates, &base, &halves, &format!("seed {seed}"));
+    }
+}
+
+#[test]
+fn cells_of_every_preset_are_those_of_replays() {
+    for preset in presets::PRESETS {
+        let mut draw = Draw::new(preset.name.len() as u64);
+        // some runs of milliseconds, the presets' own limits being minutes: theirs scaled down
+        let fleet = random::fleet(&mut draw, 60);
+        let base = scaled(&preset.policy());
+        let mut candidates = Vec::new();
+        for window in [None, Some(1), Some(2), Some(3), Some(5), Some(8), Some(13)] {
+            for budget in [None, Some(9), Some(30)] {
+                for cap in [None, Some(1), Some(3)] {
+                    let mut policy = base.clone();
+                    policy.idle.window = window.map(Millis::new);
+                    policy.total.budget = budget.map(Millis::new);
+                    policy.turns.cap = cap;
+                    candidates.push(Candidate {
+                        policy,
+                        settings: Vec::new(),
+                    });
+                }
+            }
+        }
+        check(&fleet, &candidates, &base, &[], preset.name);
+        assert!(sized_runs(&fleet).count() > 40);
+    }
+}
+
+/// A preset with its limits a few milliseconds long.
+fn scaled(policy: &Policy) -> Policy {
+    use policysim_policy::{First, Poll};
+    let mut p = policy.clone();
+    let set = |limit: &mut Option<Millis>, ms: u64| *limit = limit.map(|_| Millis::new(ms));
+    set(&mut p.idle.window, 3);
+    set(&mut p.idle.ceiling, 5);
+    set(&mut p.idle.throttle, 2);
+    set(&mut p.total.budget, 27);
+    if let First::After(first) = &mut p.idle.first {
+        *first = Millis::new(7);
+    }
+    if let Poll::Every(period) = &mut p.detect.poll {
+        *period = Millis::new(2);
+    }
+    p
+}
+
+#[test]
+fn threads_do_not_change_a_cell() {
+    let mut draw = Draw::new(7);
+    // several batches
+    let fleet = random::fleet(&mut draw, 2500);
+    let candidates = candidates(&mut draw);
+    let base = candidates[0].policy.clone();
+    let strata = Strata::new(&fleet, &[StratumKey::Role]);
+    let grouping = Grouping {
+        base: &base,
+        strata: &strata,
+        halves: &[],
+    };
+    let with = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .unwrap();
+        pool.install(|| sweep(&fleet, &candidates, grouping, &|_| {}))
+    };
+    let one = with(1);
+    assert_eq!(one, with(2));
+    assert_eq!(one, with(4));
+    assert!(
+        one.iter()
+            .any(|cell| cell.kills[Cause::IdleTimeout as usize] > 0)
+    );
+}
