@@ -169,7 +169,7 @@ fn charts_say_their_n_and_stand_in_text_and_page() {
                 "{file}"
             );
             assert!(
-                html.contains(&format!("<figure id=\"chart-{stem}\">")),
+                html.contains(&format!("<figure id=\"chart-{stem}\" tabindex=\"0\">")),
                 "{file}"
             );
             assert!(html.contains(&svg), "{file}");

@@ -8,6 +8,8 @@ mod frame;
 mod front;
 mod hang_rate;
 mod heat;
+mod measure;
+mod render;
 mod settlement;
 mod spent;
 mod strata;

@@ -1,12 +1,8 @@
-//! What a chart consists of: shapes in pixels, told apart by lightness as well as by hue, and their two renderings.
+//! What a chart consists of: shapes in pixels, told apart by lightness as well as by hue, before they are drawn.
 
-use std::sync::Once;
+use plotters::style::RGBColor;
 
-use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters::style::{FontTransform, register_font};
-
-use super::ChartError;
+use super::measure::{SMALL, fitted, width};
 
 /// Colours of all charts. The HTML page gives each a second value for its dark theme.
 pub(super) mod colour {
@@ -25,18 +21,8 @@ pub(super) mod colour {
     pub(in crate::charts) const GREY: RGBColor = RGBColor(150, 150, 150);
 }
 
-/// Size of text in pixels of the screen.
-pub(super) const TEXT: f64 = 13.0;
-pub(super) const SMALL: f64 = 12.0;
+/// Size of a title in pixels.
 const TITLE: f64 = 16.0;
-/// Plotters takes the height of a line, which is this much more than the size of its letters.
-const LINE: f64 = 1.24;
-/// An SVG is drawn with the reader's font, which may be wider than the one that texts are measured with.
-const WIDER: f64 = 1.15;
-/// A PNG has this many pixels for one of the chart.
-const PNG_SCALE: f64 = 2.0;
-/// The bitmap's letters stand that much of their size above the middle that an SVG gives them.
-const PNG_SINK: f64 = 0.17;
 
 /// Where a text stands to its point, across.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -51,7 +37,7 @@ pub(super) enum Side {
 
 /// One shape, in pixels from the upper left corner.
 #[derive(Clone, Debug)]
-enum Shape {
+pub(super) enum Shape {
     Line {
         points: Vec<(f64, f64)>,
         colour: RGBColor,
@@ -118,10 +104,10 @@ pub struct Mark {
 /// A chart before it is drawn.
 #[derive(Clone, Debug)]
 pub struct Canvas {
-    size: (u32, u32),
-    title: String,
-    description: String,
-    shapes: Vec<Shape>,
+    pub(super) size: (u32, u32),
+    pub(super) title: String,
+    pub(super) description: String,
+    pub(super) shapes: Vec<Shape>,
     marks: Vec<Mark>,
     /// The plot itself: left, top, right, bottom.
     plot: [f64; 4],
@@ -369,187 +355,11 @@ impl Canvas {
         }
         faults
     }
-
-    /// The chart as SVG, with its title and description for those who do not see it.
-    ///
-    /// # Errors
-    /// When the drawing backend refuses.
-    pub fn to_svg(&self) -> Result<String, ChartError> {
-        fonts();
-        let mut svg = String::new();
-        {
-            let root = SVGBackend::with_string(&mut svg, self.size).into_drawing_area();
-            self.draw(&root, 1.0, 0.0)?;
-            root.present().map_err(ChartError::new)?;
-        }
-        let head = format!(
-            "<svg role=\"img\" aria-label=\"{}\" ",
-            crate::html::escaped(&format!("{}. {}", self.title, self.description))
-        );
-        let body = format!(
-            "xmlns=\"http://www.w3.org/2000/svg\">\n<title>{}</title>\n<desc>{}</desc>",
-            crate::html::escaped(&self.title),
-            crate::html::escaped(&self.description)
-        );
-        Ok(svg.replacen("<svg ", &head, 1).replacen(
-            "xmlns=\"http://www.w3.org/2000/svg\">",
-            &body,
-            1,
-        ))
-    }
-
-    /// The chart as PNG, two pixels for one.
-    ///
-    /// # Errors
-    /// When the drawing backend or the encoder refuses.
-    pub fn to_png(&self) -> Result<Vec<u8>, ChartError> {
-        fonts();
-        let whole = |side: u32| (f64::from(side) * PNG_SCALE) as u32;
-        let (width, height) = (whole(self.size.0), whole(self.size.1));
-        let mut pixels = vec![255; width as usize * height as usize * 3];
-        {
-            let root = BitMapBackend::with_buffer(&mut pixels, (width, height)).into_drawing_area();
-            self.draw(&root, PNG_SCALE, PNG_SINK)?;
-            root.present().map_err(ChartError::new)?;
-        }
-        let mut png = Vec::new();
-        let mut encoder = png::Encoder::new(&mut png, width, height);
-        encoder.set_color(png::ColorType::Rgb);
-        encoder.set_depth(png::BitDepth::Eight);
-        encoder.set_compression(png::Compression::Best);
-        let mut writer = encoder.write_header().map_err(ChartError::new)?;
-        writer.write_image_data(&pixels).map_err(ChartError::new)?;
-        writer.finish().map_err(ChartError::new)?;
-        Ok(png)
-    }
-
-    fn draw<DB: DrawingBackend>(
-        &self,
-        root: &DrawingArea<DB, plotters::coord::Shift>,
-        scale: f64,
-        sink: f64,
-    ) -> Result<(), ChartError> {
-        let pixel = |v: f64| libm::round(v * scale) as i32;
-        let point = |(x, y): (f64, f64)| (pixel(x), pixel(y));
-        let all = |points: &[(f64, f64)]| points.iter().map(|&p| point(p)).collect::<Vec<_>>();
-        root.fill(&colour::PAPER).map_err(ChartError::new)?;
-        for shape in &self.shapes {
-            match shape {
-                Shape::Line {
-                    points,
-                    colour,
-                    width,
-                } => {
-                    let style = colour.stroke_width(pixel(*width).max(1).unsigned_abs());
-                    root.draw(&PathElement::new(all(points), style))
-                }
-                Shape::Area { points, colour } => {
-                    root.draw(&Polygon::new(all(points), colour.filled()))
-                }
-                Shape::Box { from, to, colour } => {
-                    root.draw(&Rectangle::new([point(*from), point(*to)], colour.filled()))
-                }
-                Shape::Dot {
-                    at,
-                    radius,
-                    colour,
-                    filled,
-                } => {
-                    let style = if *filled {
-                        colour.filled()
-                    } else {
-                        colour.stroke_width(pixel(1.5).unsigned_abs())
-                    };
-                    root.draw(&Circle::new(point(*at), pixel(*radius), style))
-                }
-                Shape::Text(label) => {
-                    let (x, y) = label.at;
-                    let y = if label.upright {
-                        y
-                    } else {
-                        y + sink * label.size
-                    };
-                    root.draw(&Text::new(
-                        label.text.as_str(),
-                        point((x, y)),
-                        style(label, scale),
-                    ))
-                }
-            }
-            .map_err(ChartError::new)?;
-        }
-        Ok(())
-    }
-}
-
-fn style(label: &Label, scale: f64) -> TextStyle<'_> {
-    let weight = if label.bold {
-        FontStyle::Bold
-    } else {
-        FontStyle::Normal
-    };
-    let mut font = FontDesc::new(FontFamily::SansSerif, label.size * LINE * scale, weight);
-    if label.upright {
-        font = font.transform(FontTransform::Rotate270);
-    }
-    let across = match label.side {
-        Side::Start => HPos::Left,
-        Side::Middle => HPos::Center,
-        Side::End => HPos::Right,
-    };
-    TextStyle::from(font)
-        .color(&label.colour)
-        .pos(Pos::new(across, VPos::Center))
-}
-
-/// The one font that text is measured and drawn with; an SVG names `sans-serif` and takes the reader's.
-fn fonts() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        for (style, bytes) in [
-            (FontStyle::Normal, notosans::REGULAR_TTF),
-            (FontStyle::Bold, notosans::BOLD_TTF),
-        ] {
-            // The bytes are part of the program; a font that does not read shows as an error when text is drawn.
-            let _ = register_font("sans-serif", style, bytes);
-        }
-    });
-}
-
-/// The width of a text in pixels.
-pub(super) fn width(text: &str, size: f64, bold: bool) -> f64 {
-    fonts();
-    let weight = if bold {
-        FontStyle::Bold
-    } else {
-        FontStyle::Normal
-    };
-    let font = FontDesc::new(FontFamily::SansSerif, size * LINE, weight);
-    font.box_size(text).map_or_else(
-        |_| text.chars().count() as f64 * size * 0.6,
-        |(width, _)| f64::from(width) * WIDER,
-    )
-}
-
-/// The text, cut with an ellipsis where it is wider than `room` pixels; names from logs may be of any length.
-pub(super) fn fitted(text: &str, size: f64, bold: bool, room: f64) -> String {
-    let text = crate::table::one_line(text);
-    if text.chars().count() < 1_000 && width(&text, size, bold) <= room {
-        return text;
-    }
-    let mut short = String::new();
-    for c in text.chars().take(1_000) {
-        short.push(c);
-        if width(&format!("{short}…"), size, bold) > room {
-            short.pop();
-            break;
-        }
-    }
-    format!("{short}…")
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::measure::TEXT;
     use super::*;
 
     #[test]

@@ -2,7 +2,8 @@
 
 use plotters::style::RGBColor;
 
-use super::canvas::{Canvas, SMALL, Side, TEXT, colour, width};
+use super::canvas::{Canvas, Side, colour};
+use super::measure::{SMALL, TEXT, width};
 
 /// How values lie on an axis.
 #[derive(Clone, Copy, Debug)]
@@ -240,7 +241,7 @@ pub(super) fn legend(
 ) -> f64 {
     let (mut x, mut y) = (left, top);
     for (sample, text) in entries {
-        let text = super::canvas::fitted(text, SMALL, false, right - left - 30.0);
+        let text = super::measure::fitted(text, SMALL, false, right - left - 30.0);
         let length = 30.0 + width(&text, SMALL, false);
         if x > left && x + length > right {
             x = left;

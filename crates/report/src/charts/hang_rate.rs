@@ -1,9 +1,10 @@
 //! Which window is the cheapest at which hang rate, and where the choice switches.
 
 use super::Canvas;
-use super::canvas::{SMALL, Side, colour, width};
+use super::canvas::{Side, colour};
 use super::frame::{Frame, Sample, Scale, legend};
 use super::front::trimmed;
+use super::measure::{SMALL, width};
 use crate::sizing::facts::Sweep;
 use crate::units::{duration, grouped, percent};
 
@@ -88,7 +89,7 @@ pub fn hang_rate(sweep: &Sweep, rates: &[f64]) -> Option<Canvas> {
     for (line, range) in steps.iter().enumerate() {
         let y = frame.bottom - high * (line as f64 + 0.5);
         let cell = sweep.cell(range.cell);
-        let label = super::canvas::fitted(&sweep.settings(cell), SMALL, false, 94.0);
+        let label = super::measure::fitted(&sweep.settings(cell), SMALL, false, 94.0);
         canvas.text((frame.left - 8.0, y), &label, Side::End, SMALL, colour::INK);
         let (from, to) = (
             x.at(range.hang_rate_from.max(ENDS.0)),

@@ -3,8 +3,9 @@
 use plotters::style::RGBColor;
 
 use super::Canvas;
-use super::canvas::{SMALL, Side, TEXT, colour, fitted};
+use super::canvas::{Side, colour};
 use super::frame::{Frame, Sample, legend};
+use super::measure::{SMALL, TEXT, fitted};
 use crate::sizing::facts::{Cell, Sweep, short_key};
 use crate::units::{grouped, percent};
 
@@ -186,7 +187,7 @@ fn draw(canvas: &mut Canvas, cell: &Cell, from: (f64, f64), (wide, high): (f64, 
     for (line, text) in texts.iter().enumerate() {
         let text = fitted(text, SMALL, false, wide - 10.0);
         let y = from.1 + high / 2.0 + (line as f64 - (count - 1.0) / 2.0) * 15.0;
-        let half = super::canvas::width(&text, SMALL, false) / 2.0 + 3.0;
+        let half = super::measure::width(&text, SMALL, false) / 2.0 + 3.0;
         // A plate of paper under the figure, so that neither shade nor hatching takes it away.
         canvas.filled(
             (middle - half, y - 8.0),

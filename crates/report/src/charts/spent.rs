@@ -3,9 +3,10 @@
 use policysim_sim::ledger::{Account, Totals};
 
 use super::Canvas;
-use super::canvas::{SMALL, Side, TEXT, colour, width};
+use super::canvas::{Side, colour};
 use super::frame::{Frame, Scale};
 use super::front::trimmed;
+use super::measure::{SMALL, TEXT, width};
 use crate::units::{grouped, hours, percent};
 
 /// A bar per account, as long as its share of all time; `None` for runs without any.

@@ -3,9 +3,10 @@
 use policysim_sim::stats::{Level, rates};
 
 use super::Canvas;
-use super::canvas::{SMALL, Side, colour, fitted};
+use super::canvas::{Side, colour};
 use super::frame::{Frame, Sample, Scale, legend};
 use super::front::trimmed;
+use super::measure::{SMALL, fitted};
 use crate::sizing::facts::{Cell, Stratum, Sweep};
 use crate::units::{grouped, percent};
 

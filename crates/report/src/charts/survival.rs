@@ -4,8 +4,9 @@ use policysim_policy::Millis;
 use policysim_sim::gaps::curve::Curve;
 
 use super::Canvas;
-use super::canvas::{SMALL, Side, colour};
+use super::canvas::{Side, colour};
 use super::frame::{Frame, Sample, Scale, legend, rows};
+use super::measure::SMALL;
 use crate::units::{duration, grouped};
 
 /// Curves over one axis, and windows across it.

@@ -5,9 +5,10 @@ use policysim_sim::ledger::Account;
 use policysim_sim::timeline::Timeline;
 
 use super::Canvas;
-use super::canvas::{SMALL, Side, colour};
+use super::canvas::{Side, colour};
 use super::frame::{Frame, Sample, Scale, legend};
 use super::front::seconds;
+use super::measure::SMALL;
 use crate::table::one_line;
 use crate::units::duration;
 

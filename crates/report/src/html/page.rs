@@ -127,7 +127,9 @@ fn of_block(block: &Block, charts: &[(&str, String)]) -> String {
         Block::Chart(name) => charts
             .iter()
             .filter(|(of, _)| of == name)
-            .map(|(_, svg)| format!("<figure id=\"chart-{name}\">\n{svg}</figure>\n"))
+            .map(|(_, svg)| {
+                format!("<figure id=\"chart-{name}\" tabindex=\"0\">\n{svg}</figure>\n")
+            })
             .collect(),
         Block::Code(_, code) => {
             let lines: Vec<String> = code.lines().map(escaped).collect();
@@ -173,10 +175,11 @@ fn of_grid(grid: &Grid) -> String {
         if name.is_empty() {
             text.push_str("<td></td>");
         } else {
+            // On paper a head is repeated on every page, and browsers leave buttons out of it.
+            let name = escaped(&name);
             text.push_str(&format!(
-                "<th scope=\"col\" aria-sort=\"none\"{}><button type=\"button\">{}</button>{link}</th>",
+                "<th scope=\"col\" aria-sort=\"none\"{}><button type=\"button\">{name}</button><span class=\"printed\">{name}</span>{link}</th>",
                 side(column.align),
-                escaped(&name)
             ));
         }
     }
