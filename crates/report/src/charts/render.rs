@@ -60,7 +60,8 @@ impl Canvas {
         let mut encoder = png::Encoder::new(&mut png, width, height);
         encoder.set_color(png::ColorType::Rgb);
         encoder.set_depth(png::BitDepth::Eight);
-        encoder.set_compression(png::Compression::Best);
+        encoder.set_compression(png::Compression::Fast);
+        encoder.set_filter(png::FilterType::Up);
         let mut writer = encoder.write_header().map_err(ChartError::new)?;
         writer.write_image_data(&pixels).map_err(ChartError::new)?;
         writer.finish().map_err(ChartError::new)?;
