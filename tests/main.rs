@@ -14,6 +14,7 @@ mod errors;
 mod fleet;
 mod formats;
 mod gaps;
+mod gate;
 mod help;
 mod hostile;
 mod interrupt;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::commands::gate::GateArgs;
 use crate::commands::policy::PolicyArgs;
 use crate::commands::report::ReportArgs;
 use crate::commands::settle::args::SettleArgs;
@@ -54,6 +55,8 @@ pub(crate) enum Command {
     Import(ImportArgs),
     /// How long agents are silent: gap percentiles per wait kind and for the idle clock
     Gaps(GapsArgs),
+    /// Hold a policy and a window of telemetry to rules, for CI
+    Gate(Box<GateArgs>),
     /// Explain what one policy does to one run
     Replay(ReplayArgs),
     /// Compare candidate windows, budgets and caps over all runs
@@ -321,6 +324,9 @@ pub(crate) struct SweepArgs {
     /// Name the runs that a cell kills: its number, or its settings as the JSON output labels them
     #[arg(long, value_name = "CELL")]
     pub(crate) list_kills: Option<String>,
+    /// Also replay this many pairs of a run and a cell, drawn by the seed, and stop if one differs from the sweep
+    #[arg(long, value_name = "N")]
+    pub(crate) verify: Option<u32>,
     /// Also write sweep.json, cells.csv, cells.parquet and the chart front.svg into this directory
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,

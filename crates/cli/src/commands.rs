@@ -1,6 +1,7 @@
 //! One file per command; here they are told apart.
 
 mod gaps;
+pub(crate) mod gate;
 mod generate;
 mod import;
 mod plot;
@@ -8,7 +9,7 @@ pub(crate) mod policy;
 mod replay;
 pub(crate) mod report;
 pub(crate) mod settle;
-mod sweep;
+pub(crate) mod sweep;
 mod synth;
 
 use anyhow::{Context, Result};
@@ -26,6 +27,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitStatus> {
     match cli.command {
         Command::Import(args) => import::run(&args, global),
         Command::Gaps(args) => gaps::run(&args, global),
+        Command::Gate(args) => gate::run(&args, global),
         Command::Replay(args) => replay::run(&args, global),
         Command::Report(args) => report::run(&args, global),
         Command::Settle(args) => settle::run(&args, global),

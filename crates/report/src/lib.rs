@@ -13,6 +13,7 @@
 
 pub mod charts;
 pub mod gaps;
+pub mod gate;
 pub mod header;
 pub mod html;
 pub mod settle;

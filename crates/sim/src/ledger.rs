@@ -343,6 +343,26 @@ impl ActiveTime {
         }
     }
 
+    /// From when, and whether, time is active: all that decides.
+    pub(crate) fn changes(&self) -> impl Iterator<Item = (u64, bool)> + '_ {
+        self.spans
+            .iter()
+            .map(|&(from_ms, _, active)| (from_ms, active))
+    }
+
+    /// The active time with those changes, in rising order.
+    pub(crate) fn restore(&mut self, changes: &[(u64, bool)]) {
+        self.spans.clear();
+        let (mut last_ms, mut before_ms, mut was_active) = (0, 0, false);
+        for &(from_ms, active) in changes {
+            if was_active {
+                before_ms += from_ms - last_ms;
+            }
+            self.spans.push((from_ms, before_ms, active));
+            (last_ms, was_active) = (from_ms, active);
+        }
+    }
+
     /// The active time up to `until_ms`.
     pub fn until(&self, until_ms: u64) -> u64 {
         let place = self.spans.partition_point(|span| span.0 < until_ms);

@@ -128,6 +128,13 @@ impl Plan {
         plan
     }
 
+    /// The structure that answers for `policy`, one of the candidates; `None` where it is replayed.
+    pub(crate) fn structure_of(&self, policy: &Policy) -> Option<&Structure> {
+        let shape = shape(policy)?;
+        let mut structures = self.structures.iter().map(|lines| &lines.structure);
+        structures.find(|structure| *structure.shape() == shape)
+    }
+
     fn lines_of(&mut self, shape: Policy) -> usize {
         let known = self
             .structures

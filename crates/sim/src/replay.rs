@@ -3,7 +3,8 @@
 use policysim_policy::{Cause, Kind, Millis, Output, Policy, Setup, Trace, Verdict, Watchdog};
 
 use crate::judgement::{self, Judgement, KillClass};
-use crate::run::{Run, Symbols};
+use crate::run::{EventFlags, Run, Symbols};
+use crate::scan::RunView;
 
 /// What one policy did to one run.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -87,6 +88,58 @@ pub fn replay(policy: &Policy, run: &Run, symbols: &Symbols) -> Replayed {
     let mut dog = arm(policy, run, Trace::Verdict);
     let unseen = drive(&mut dog, run, symbols, |_, _| {});
     conclude(&dog, run, unseen)
+}
+
+/// The verdict of the core on `run` under `policy`, from columns.
+///
+/// # Panics
+/// Never: a watchdog at the end of a record has a verdict.
+pub fn verdict(policy: &Policy, run: &RunView<'_>, symbols: &Symbols) -> Verdict {
+    let mut dog = arm(policy, run.head, Trace::Verdict);
+    let mut plain = Plain::of(run);
+    let (times, kinds) = (run.t_ms(), run.kinds());
+    let mut next = 0;
+    while next < times.len() && !has_fired(&dog) {
+        let until = plain.until(next);
+        next += dog.handle_plain(&times[next..until], &kinds[next..until], |_| {});
+        if next < times.len() {
+            dog.handle_event(Millis::new(times[next]), &run.core_event(next, symbols));
+            next += 1;
+        }
+    }
+    dog.finish(Millis::new(run.head.end_ms));
+    dog.verdict()
+        .cloned()
+        .expect("a finished watchdog has a verdict")
+}
+
+/// Which events of a run are nothing but a time and a kind to the core.
+pub(crate) struct Plain<'a> {
+    flags: &'a [EventFlags],
+    /// The first event, of those not passed yet, that is more.
+    more: usize,
+}
+
+impl<'a> Plain<'a> {
+    pub(crate) fn of(run: &RunView<'a>) -> Self {
+        let flags = &run.events.flags[run.first..run.end];
+        let any = flags.iter().fold(0, |any, flags| any | flags.0);
+        let some = EventFlags(any).has(EventFlags::SUSPENDS);
+        Self {
+            flags,
+            more: if some { 0 } else { flags.len() },
+        }
+    }
+
+    /// The first event from `next` on that is more; `next` never falls.
+    pub(crate) fn until(&mut self, next: usize) -> usize {
+        let is_more = |flags: &EventFlags| flags.has(EventFlags::SUSPENDS);
+        if self.more < self.flags.len() && (self.more < next || !is_more(&self.flags[self.more])) {
+            let rest = self.flags[next..].iter().position(is_more);
+            self.more = rest.map_or(self.flags.len(), |rest| next + rest);
+        }
+        self.more
+    }
 }
 
 /// Replays `run` with the core's full transcript; `output` gets each fact with the index of the event

@@ -10,6 +10,7 @@ use policysim_report::charts;
 use policysim_report::sizing::facts::SweepFacts;
 use policysim_report::sweep::SweepResult;
 use policysim_report::table::one_line;
+use policysim_report::units::grouped;
 use policysim_sim::certify::{Evidence, Plan};
 use policysim_sim::choose::{self, Constraints, Context as ChoiceContext};
 use policysim_sim::focus;
@@ -20,10 +21,14 @@ use policysim_sim::ledger::ledger;
 use policysim_sim::readings;
 use policysim_sim::replay::replay;
 use policysim_sim::run::Fleet;
+use policysim_sim::scan::InMemory;
 use policysim_sim::stats::Prob;
 use policysim_sim::stats::bootstrap::Resampling;
 use policysim_sim::strata::{Strata, StratumKey};
-use policysim_sim::sweep::{Axis, Candidate, Grouping, candidates, sized_runs, sweep};
+use policysim_sim::sweep::{
+    Axis, Candidate, Grouping, Question as Asked, candidates, sized_runs, sweep,
+};
+use policysim_sim::verify::{Difference, VerifyError, verify};
 use policysim_telemetry::write_columns;
 
 use super::plot;
@@ -85,6 +90,11 @@ pub(super) fn run(args: &SweepArgs, global: &GlobalArgs) -> Result<ExitStatus> {
         // Before the work, so that a place that cannot be written costs none of it.
         fs::create_dir_all(folder)
             .with_context(|| format!("cannot create {}", folder.display()))?;
+    }
+    if let Some(pairs) = args.verify
+        && let Err(differs) = verify_pairs(&question, &loaded.fleet, pairs, global)
+    {
+        return Ok(output::contradicted(&differs));
     }
     let result = answer(question, &loaded, global);
     if let Some(folder) = &args.out {
@@ -251,6 +261,37 @@ fn findings(
         .collect()
 }
 
+/// Holds the sweep against replays of some pairs, and says how many.
+fn verify_pairs(
+    question: &Question<'_>,
+    fleet: &Fleet,
+    pairs: u32,
+    global: &GlobalArgs,
+) -> Result<(), Box<Difference>> {
+    let asked = Asked {
+        base: &question.base.policy,
+        candidates: &question.candidates,
+        keys: &[],
+        seed: global.seed,
+    };
+    match verify(&InMemory::new(fleet), &asked, u64::from(pairs), global.seed) {
+        Ok(verified) => {
+            output::say(
+                global.quiet,
+                &format!(
+                    "verified {} pairs of a run and a cell: {} are answered as a replay answers them, {} are replays",
+                    grouped(verified.pairs),
+                    grouped(verified.answered),
+                    grouped(verified.pairs - verified.answered)
+                ),
+            );
+            Ok(())
+        }
+        Err(VerifyError::Differs(differs)) => Err(differs),
+        Err(VerifyError::Source(never)) => match never {},
+    }
+}
+
 fn notes(question: &Question<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     if question.args.max_false_kill.is_none() {
@@ -323,7 +364,7 @@ fn costs(args: &SweepArgs) -> Result<hang_cost::Options> {
 }
 
 /// A share written as `0.1%` or `0.001`.
-pub(super) fn rate(option: &str, text: &str) -> Result<Prob> {
+pub(crate) fn rate(option: &str, text: &str) -> Result<Prob> {
     let expected = || format!("{option} {text}: expected a share such as 0.1% or 0.001");
     match text.trim().strip_suffix('%') {
         Some(percent) => Prob::from_percentile(percent.trim()).with_context(expected),

@@ -36,6 +36,7 @@ pub(super) fn sweep_args(args: &ReportArgs, candidate: &Policy) -> Result<SweepA
         list_kills: None,
         out: None,
         plot: None,
+        verify: None,
         format: OutputFormat::Json,
     })
 }
