@@ -366,6 +366,31 @@ fn no_request_can_leave_the_page() {
     }
 }
 
+#[test]
+fn the_rules_of_a_report_are_rules_of_the_gate() {
+    let place = report();
+    let markdown = text(&place, "adr/report.md");
+    let rules = markdown
+        .split("```toml\n")
+        .nth(1)
+        .unwrap()
+        .split("```")
+        .next()
+        .unwrap();
+    place.write("rules.toml", rules);
+    let done =
+        place.run("gate telemetry --policy pi-desktop-0129 --rules rules.toml --format json");
+    assert!(matches!(done.code, Some(0 | 1 | 3)), "{}", done.stderr);
+    let found = json(&done.stdout);
+    for name in [
+        "no contradiction between limits",
+        "runs that live are not killed",
+        "the idle window is the one decided on",
+    ] {
+        assert!(done.stdout.contains(name), "{name}: {found:#}");
+    }
+}
+
 /// Names from logs, as hostile as they come, change the text of a report and nothing else.
 #[test]
 fn hostile_names_stay_words() {

@@ -314,6 +314,12 @@ impl Report {
             )));
         }
         section.add(Block::List(items));
+        section.say(
+            Prose::new("The first two as a file that ")
+                .code("policysim gate --rules FILE")
+                .text(" holds the policy and the next record against:"),
+        );
+        section.add(Block::Code("toml", self.gate_rules()));
         let findings = policysim_policy::check::check(&self.candidate.policy);
         if findings.is_empty() {
             section.say(
@@ -336,6 +342,25 @@ impl Report {
             ));
         }
         section
+    }
+
+    /// The same as rules that `policysim gate` reads. Every line is a number or a word of our own, never a name from a log.
+    pub fn gate_rules(&self) -> String {
+        let sweep = &self.facts.sweep;
+        let mut text = String::from(
+            "confidence = 0.95\n\n[[rule]]\nname = \"no contradiction between limits\"\ncheck = \"all\"\n",
+        );
+        if let Some(rate) = sweep.constraints.max_false_kill_rate {
+            text.push_str(&format!(
+                "\n[[rule]]\nname = \"runs that live are not killed\"\nmetric = \"false_kill_rate\"\nmax = {rate}\n"
+            ));
+        }
+        let window = self.candidate.policy.idle.window;
+        text.push_str(&format!(
+            "\n[[rule]]\nname = \"the idle window is the one decided on\"\nkey = \"idle.window\"\nis = \"{}\"\n",
+            window.map_or_else(|| "off".to_owned(), policysim_policy::duration::show)
+        ));
+        text
     }
 
     pub(super) fn reproduction(&self) -> Section {
