@@ -14,6 +14,7 @@ const COMMANDS: [&str; 20] = [
     "gate schema",
     "replay",
     "sweep",
+    "report",
     "policy",
     "policy list",
     "policy show",

@@ -4,6 +4,7 @@
 //! data are looked for as every test of the workspace does: `POLICYSIM_SHARED`, else `../shared`.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
+mod browser;
 mod certified;
 mod conform;
 mod corpus;
@@ -20,6 +21,7 @@ mod interrupt;
 mod local;
 mod privacy;
 mod regression;
+mod report;
 mod scenarios;
 mod snapshots;
 mod transcripts;

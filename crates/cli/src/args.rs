@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands::gate::GateArgs;
 use crate::commands::policy::PolicyArgs;
+use crate::commands::report::ReportArgs;
 use crate::commands::settle::args::SettleArgs;
 use crate::commands::synth::args::SynthArgs;
 use crate::commands::watch::args::WatchArgs;
@@ -62,6 +63,8 @@ pub(crate) enum Command {
     Replay(ReplayArgs),
     /// Compare candidate windows, budgets and caps over all runs
     Sweep(Box<SweepArgs>),
+    /// Write the sizing section of an ADR: text, page, charts and numbers
+    Report(Box<ReportArgs>),
     /// Simulate parents that wait for delegates: when does a hang settle?
     Settle(Box<SettleArgs>),
     /// List, show, check and prove policies
@@ -209,6 +212,7 @@ Examples:
   policysim gaps telemetry --by model
   policysim gaps telemetry --policy pi-desktop-0119 --format json
   policysim gaps telemetry --recorded-idle 600s --tail
+  policysim gaps telemetry --plot gaps.svg
   policysim gaps local --against telemetry")]
 pub(crate) struct GapsArgs {
     #[command(flatten)]
@@ -237,6 +241,9 @@ pub(crate) struct GapsArgs {
     /// Show every interval: with sessions as units, independent, log-log Greenwood
     #[arg(long)]
     pub(crate) verbose: bool,
+    /// Also draw the survival curve into this .svg or .png file, or as text with -
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["by", "against"])]
+    pub(crate) plot: Option<PathBuf>,
     /// How to print
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: OutputFormat,
@@ -273,6 +280,7 @@ Examples:
   policysim sweep telemetry --axis idle.first=60s,180s --axis pause.tool=idle,none --out sweep
   policysim sweep telemetry --idle 60s,300s --list-kills 1
   policysim sweep waits.csv --idle 60s..600s/60s --settle
+  policysim sweep telemetry --idle 60s..600s/60s --plot front.png
   policysim sweep telemetry --hang-rate 0.5% --restart-cost 30s --recorded-idle 600s
 
 Grids are FIRST..LAST/STEP with both ends, lists are A,B,off.")]
@@ -330,6 +338,9 @@ pub(crate) struct SweepArgs {
     /// Also write sweep.json, cells.csv, cells.parquet and the chart front.svg into this directory
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    /// Also draw false kills against detection time into this .svg or .png file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plot: Option<PathBuf>,
     /// How to print
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: OutputFormat,

@@ -4,8 +4,10 @@ mod gaps;
 pub(crate) mod gate;
 mod generate;
 mod import;
+mod plot;
 pub(crate) mod policy;
 mod replay;
+pub(crate) mod report;
 pub(crate) mod settle;
 pub(crate) mod sweep;
 pub(crate) mod synth;
@@ -28,6 +30,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitStatus> {
         Command::Gaps(args) => gaps::run(&args, global),
         Command::Gate(args) => gate::run(&args, global),
         Command::Replay(args) => replay::run(&args, global),
+        Command::Report(args) => report::run(&args, global),
         Command::Settle(args) => settle::run(&args, global),
         Command::Sweep(args) => sweep::run(&args, global),
         Command::Policy(args) => policy::run(&args, global),

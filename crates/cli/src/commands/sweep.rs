@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use policysim_policy::document::Value;
 use policysim_policy::{Millis, Policy, duration};
 use policysim_report::charts;
+use policysim_report::sizing::facts::SweepFacts;
 use policysim_report::sweep::SweepResult;
 use policysim_report::table::one_line;
 use policysim_report::units::grouped;
@@ -29,6 +30,7 @@ use policysim_sim::sweep::{
 use policysim_sim::verify::{Difference, VerifyError, verify};
 use policysim_telemetry::write_columns;
 
+use super::plot;
 use crate::args::{GlobalArgs, OutputFormat, SweepArgs, SweepBy};
 use crate::exit::ExitStatus;
 use crate::output;
@@ -43,7 +45,7 @@ const DEFAULT_MAX_FALSE_KILL: &str = "1%";
 const MAX_CELLS: usize = 100_000;
 
 /// What is asked, before any data are read.
-struct Question<'a> {
+pub(super) struct Question<'a> {
     args: &'a SweepArgs,
     base: policy_file::Loaded,
     axes: Vec<Axis>,
@@ -67,9 +69,14 @@ pub(super) fn run(args: &SweepArgs, global: &GlobalArgs) -> Result<ExitStatus> {
     if loaded.header.runs == 0 {
         bail!("{} holds no run to sweep over", loaded.header.name);
     }
+    if let Some(path) = &args.plot {
+        plot::check(path)?;
+    }
     if let Some(cell) = &args.list_kills {
-        if args.out.is_some() || args.format != OutputFormat::Table {
-            bail!("--list-kills prints a list for reading: it takes neither --format nor --out");
+        if args.out.is_some() || args.plot.is_some() || args.format != OutputFormat::Table {
+            bail!(
+                "--list-kills prints a list for reading: it takes neither --format, --out nor --plot"
+            );
         }
         let candidate = cell_named(&question.candidates, cell)?;
         output::print(&list_kills(&loaded.fleet, candidate, args))?;
@@ -85,9 +92,15 @@ pub(super) fn run(args: &SweepArgs, global: &GlobalArgs) -> Result<ExitStatus> {
     {
         return Ok(output::contradicted(&differs));
     }
-    let result = answer(question, loaded, global);
+    let result = answer(question, &loaded, global);
     if let Some(folder) = &args.out {
         write_results(&result, folder)?;
+    }
+    if let Some(path) = &args.plot {
+        let facts = SweepFacts::parse(&result.to_json()?)?;
+        let canvas = charts::front(&facts.sweep)
+            .context("--plot: no cell ever notices a hang, so that there is nothing to draw")?;
+        plot::write(&canvas, path)?;
     }
     output::print(&match args.format {
         OutputFormat::Table => result.to_text(),
@@ -98,7 +111,11 @@ pub(super) fn run(args: &SweepArgs, global: &GlobalArgs) -> Result<ExitStatus> {
     Ok(ExitStatus::Success)
 }
 
-fn question<'a>(args: &'a SweepArgs, global: &GlobalArgs) -> Result<Question<'a>> {
+/// Reads what is asked.
+///
+/// # Errors
+/// When an option, a grid or the base policy does not read.
+pub(super) fn question<'a>(args: &'a SweepArgs, global: &GlobalArgs) -> Result<Question<'a>> {
     let base = policy_file::load_and_tell(&args.base, global)?;
     let axes = axes(args)?;
     let cells: usize = axes.iter().map(|axis| axis.values.len()).product();
@@ -135,7 +152,12 @@ fn question<'a>(args: &'a SweepArgs, global: &GlobalArgs) -> Result<Question<'a>
     })
 }
 
-fn answer(question: Question<'_>, loaded: data::Loaded, global: &GlobalArgs) -> SweepResult {
+/// Sweeps and chooses.
+pub(super) fn answer(
+    question: Question<'_>,
+    loaded: &data::Loaded,
+    global: &GlobalArgs,
+) -> SweepResult {
     let (fleet, candidates) = (&loaded.fleet, &question.candidates);
     let (base, plan) = (&question.base.policy, &question.plan);
     let by = question.args.by;
@@ -194,7 +216,7 @@ fn answer(question: Question<'_>, loaded: data::Loaded, global: &GlobalArgs) -> 
         cost,
         findings: findings(fleet, base, window, question.recorded_idle),
         aborts: window.and_then(|window| recorded.abort_envelope(window)),
-        data: loaded.header,
+        data: loaded.header.clone(),
         base: question.base.name,
         axes: question.axes,
         task_wait: question.task_wait,
@@ -377,7 +399,8 @@ pub(crate) fn rate(option: &str, text: &str) -> Result<Prob> {
     }
 }
 
-fn span(option: &str, text: &str) -> Result<Millis> {
+/// A duration above 0.
+pub(super) fn span(option: &str, text: &str) -> Result<Millis> {
     match duration::parse(text) {
         Ok(Millis::ZERO) => bail!("{option} {text}: expected a duration above 0, such as 600s"),
         Ok(span) => Ok(span),
@@ -463,7 +486,7 @@ fn list_kills(fleet: &Fleet, candidate: &Candidate, args: &SweepArgs) -> String 
 }
 
 /// A word as a POSIX shell takes it.
-fn shell_word(text: &str) -> String {
+pub(super) fn shell_word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%#".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
         text.to_owned()
@@ -481,8 +504,9 @@ fn write_results(result: &SweepResult, folder: &Path) -> Result<()> {
     output::write_file(&folder.join("cells.csv"), result.to_csv()?.as_bytes())?;
     let parquet = write_columns(&result.columns())?;
     output::write_file(&folder.join("cells.parquet"), &parquet)?;
-    if let Some(svg) = charts::front(result)? {
-        output::write_file(&folder.join("front.svg"), svg.as_bytes())?;
+    let facts = SweepFacts::parse(&result.to_json()?)?;
+    if let Some(chart) = charts::front(&facts.sweep) {
+        output::write_file(&folder.join("front.svg"), chart.to_svg()?.as_bytes())?;
     }
     Ok(())
 }
