@@ -30,6 +30,7 @@ pub(super) fn sweep_args(args: &ReportArgs, candidate: &Policy) -> Result<SweepA
         by: None,
         max_false_kill: args.max_false_kill.clone(),
         settle_within_wait: args.settle_within_wait,
+        settle: false,
         recorded_idle: args.recorded_idle.clone(),
         hang_rate: args.hang_rate.clone(),
         restart_cost: args.restart_cost.clone(),
