@@ -53,6 +53,16 @@ impl Groups {
         })
     }
 
+    /// Cuts groups into pieces of at most so many rows, which are then read one at a time.
+    pub(super) fn cut(&mut self, most: usize) {
+        let pieces = |&(first, n_rows): &(usize, usize)| {
+            (0..n_rows)
+                .step_by(most)
+                .map(move |at| (first + at, most.min(n_rows - at)))
+        };
+        self.slices = self.slices.iter().flat_map(pieces).collect();
+    }
+
     pub(super) fn len(&self) -> usize {
         self.slices.len()
     }
