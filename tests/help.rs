@@ -12,6 +12,7 @@ const COMMANDS: [&str; 20] = [
     "gate",
     "gate init",
     "gate schema",
+    "gate summarise",
     "replay",
     "sweep",
     "report",

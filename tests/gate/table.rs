@@ -68,6 +68,7 @@ fn place() -> Place {
     policy("w310", "idle = \"310s\"");
     policy("w700", "idle = \"700s\"");
     policy("off", "idle = \"off\"\ntotal = \"off\"");
+    policy("wait200", "task_wait = \"200s\"");
     policy("endless", "total = \"off\"\n[pause]\ntool_limit = \"1h\"");
     policy("limited", "[pause]\ntool_limit = \"180s\"");
     place
@@ -158,6 +159,11 @@ const TABLE: &[Gate] = &[
     ("", "plain", "metric = \"settles_in_wait\"\nmin = \"50%\"", "pass", None, 0),
     ("", "plain", "metric = \"settles_in_wait\"\nmin = \"51%\"", "fail", Some("bound_broken"), 1),
     ("", "off", "metric = \"settles_in_wait\"\nmin = \"1%\"", "fail", Some("bound_broken"), 1),
+    // settlement, by simulated parents; hangs of 300 s never settle in a wait of 200 s
+    ("good", "plain", "metric = \"expiries_per_run\"\nmax = 1000", "pass", None, 0),
+    ("good", "wait200", "metric = \"settled_in_wait\"\nmin = \"90%\"", "fail", Some("bound_broken"), 1),
+    ("small", "plain", "metric = \"settled_in_wait\"\nmin = \"50%\"", "no_data", Some("no_data"), 3),
+    ("waits", "plain", "metric = \"settled_in_wait\"\nmin = \"50%\"", "no_data", Some("not_in_source"), 3),
     // what the telemetry is worth
     ("good", "plain", "metric = \"runs\"\nmin = 300", "pass", None, 0),
     ("small", "plain", "metric = \"runs\"\nmin = 300", "inconclusive", Some("bound_broken"), 3),
@@ -372,4 +378,67 @@ fn what_init_writes_holds() {
     assert!(text("init-small.toml").contains("# metric = \"false_kill_rate\"\n# max = \"2%\""));
     assert!(prose("init-small.toml").contains("needs 149 with as many (49 more)"));
     assert!(text("init-bad.toml").contains("known = [\"idle-not-below-wait\"]"));
+}
+
+/// Without logs or events: the same verdicts, figures and window from a summary alone.
+#[test]
+fn a_summary_says_what_its_events_say() {
+    let place = place();
+    let rules = |window: &str| {
+        format!(
+            "[[rule]]\nmetric = \"false_kill_rate\"\nmax = \"1%\"\nby = \"model\"\n\
+             [[rule]]\nmetric = \"false_kill_rate\"\nmax = \"1%\"\nsequence = \"60s,{window},600s\"\n\
+             [[rule]]\nmetric = \"detected_share\"\nmin = \"80%\"\n\
+             [[rule]]\nmetric = \"detection_time\"\nquantile = \"p50\"\nmax = \"{window}\"\n\
+             [[rule]]\nmetric = \"work_lost\"\nmax = \"10s\"\n\
+             [[rule]]\nmetric = \"flagged_share\"\nmax = \"1%\"\n\
+             [[rule]]\nmetric = \"unresolved_share\"\nmax = \"1%\"\n"
+        )
+    };
+    for data in ["good", "bad", "tied", "open", "tools"] {
+        let line =
+            format!("gate summarise {data} --policy plain.toml --out {data}.summary --quiet");
+        place.run(&line).ok();
+        for (policy, window) in [("plain", "300s"), ("w310", "310s"), ("w299", "299s")] {
+            let of = |source: &str| {
+                let (mut result, code) = gate(
+                    &place,
+                    &format!("{source} --policy {policy}.toml"),
+                    &rules(window),
+                );
+                let checks = result["checks"].take();
+                (checks, result["answer"].take(), code)
+            };
+            assert_eq!(of(data), of(&format!("{data}.summary")), "{data} {policy}");
+        }
+    }
+    // what is not in a summary is not made up
+    let (result, code) = gate(
+        &place,
+        "good.summary --policy plain.toml",
+        "[[rule]]\nmetric = \"wait.tool\"\nquantile = \"p50\"\nmax = \"1m\"\n",
+    );
+    assert_eq!(
+        (result["checks"][0]["code"].as_str(), code),
+        (Some("not_in_source"), 3)
+    );
+    // another structure needs the events
+    place.write(
+        "other.toml",
+        "preset = \"pi-desktop-0129\"\n[pause]\ntool = \"none\"\n",
+    );
+    place.write("rules.toml", format!("[[rule]]\n{RATE}\n"));
+    let error = place
+        .run("gate good.summary --policy other.toml --rules rules.toml --quiet")
+        .error();
+    assert!(
+        error.contains("good.summary under other.toml: the summary does not hold"),
+        "{error}"
+    );
+    let bytes = place.read("good.summary");
+    place.write("cut.summary", &bytes[..bytes.len() - 9]);
+    let error = place
+        .run("gate cut.summary --policy plain.toml --rules rules.toml --quiet")
+        .error();
+    assert!(error.contains("cut.summary"), "{error}");
 }

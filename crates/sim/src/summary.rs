@@ -9,6 +9,7 @@ use policysim_policy::{ClockClass, Policy, document};
 use rayon::prelude::*;
 use thiserror::Error;
 
+use crate::ledger::ActiveTime;
 use crate::life::Life;
 use crate::partial::SweepPartial;
 use crate::pass::{Once, Scratch};
@@ -19,6 +20,7 @@ use crate::staircase::{Crossings, Structure};
 use crate::stats::choice::Half;
 use crate::stretches::Stretches;
 use crate::sweep::{Question, Swept, half_of};
+use crate::tally::CellCounts;
 
 mod bytes;
 
@@ -177,6 +179,31 @@ impl Summary {
         self.runs.extend(other.runs);
         self.sort();
         Ok(self)
+    }
+
+    /// The answer to `question` for every run by itself, by name: the run without its events, its active time in ms, and
+    /// its cell under the first candidate.
+    ///
+    /// # Errors
+    /// As [`Summary::sweep`].
+    pub fn each(
+        &self,
+        question: &Question<'_>,
+    ) -> Result<Vec<(&Run, u64, CellCounts)>, NeedsEvents> {
+        self.runs
+            .par_iter()
+            .map(|run| {
+                let alone = Self {
+                    structures: self.structures.clone(),
+                    runs: vec![run.clone()],
+                };
+                let cell = alone.sweep(question)?.cells(false).into_iter().next();
+                let mut active = ActiveTime::default();
+                active.restore(&run.active);
+                let active_ms = active.until(run.head.end_ms);
+                Ok((&run.head, active_ms, cell.unwrap_or_default()))
+            })
+            .collect()
     }
 
     fn sort(&mut self) {

@@ -7,9 +7,12 @@ use policysim_policy::{Millis, Policy};
 use crate::gaps::{self, Line, Silences};
 use crate::readings;
 use crate::run::{EventFlags, Fleet};
+use crate::scan::InMemory;
 use crate::settle::{Cast, Changes, Habits, Settlement, settlement};
+use crate::summary::{NeedsEvents, Summary, summarise};
+use crate::sweep::{Candidate, Question};
 
-use super::outcome::{Outcomes, outcomes};
+use super::outcome::{Outcomes, outcomes, outcomes_of_summary};
 use super::rules::Needs;
 
 /// Counts of a dataset itself.
@@ -111,4 +114,69 @@ fn silences(
         found.insert(Line::Longest, readings.longest);
     }
     found
+}
+
+/// The shortest window that a summary answers beside the policy's own.
+const LEAST_WINDOW: Millis = Millis::from_secs(30);
+
+/// What a gate on `policy`, and on it with other windows from [`LEAST_WINDOW`] up, budgets and caps, is decided on
+/// without events.
+pub fn summary_of(fleet: &Fleet, policy: &Policy) -> Summary {
+    let mut candidates = vec![policy.clone()];
+    if policy
+        .idle
+        .window
+        .is_some_and(|window| window > LEAST_WINDOW)
+    {
+        let mut shorter = policy.clone();
+        shorter.idle.window = Some(LEAST_WINDOW);
+        candidates.push(shorter);
+    }
+    let candidates: Vec<Candidate> = candidates
+        .into_iter()
+        .map(|policy| Candidate {
+            policy,
+            settings: Vec::new(),
+        })
+        .collect();
+    let question = Question {
+        base: policy,
+        candidates: &candidates,
+        keys: &[],
+        seed: 0,
+    };
+    match summarise(&InMemory::new(fleet), &question) {
+        Ok(summary) => summary,
+        Err(never) => match never {},
+    }
+}
+
+/// Collects what `needs` names of a summary. Waits and readings of the idle clock are not in one, nor are parents
+/// simulated without events.
+///
+/// # Errors
+/// When the summary does not hold what the policy is answered from.
+pub fn figures_of_summary(
+    summary: &Summary,
+    policy: &Policy,
+    needs: &Needs,
+    telemetry: Telemetry,
+    kills_missing: Option<String>,
+) -> Result<Figures, NeedsEvents> {
+    let mut found = Figures {
+        telemetry: Some(telemetry),
+        kills_missing,
+        ..Figures::default()
+    };
+    if needs.replay {
+        found.outcomes = Some(outcomes_of_summary(summary, policy)?);
+        for &window_ms in &needs.windows {
+            let mut other = policy.clone();
+            other.idle.window = Some(Millis::new(window_ms));
+            found
+                .by_window
+                .insert(window_ms, outcomes_of_summary(summary, &other)?);
+        }
+    }
+    Ok(found)
 }

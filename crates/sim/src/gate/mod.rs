@@ -21,9 +21,9 @@ mod settled;
 pub use check::{Check, Code, Detail, Difference, Figure, Gate, Part, Parts, Verdict};
 pub use evaluate::{Evidence, evaluate};
 pub use explain::{Chances, Characteristics, GOOD, Plan};
-pub use figures::{Figures, Origin, Telemetry, figures_of};
+pub use figures::{Figures, Origin, Telemetry, figures_of, figures_of_summary, summary_of};
 pub use metric::{Metric, Source, Unit};
-pub use outcome::{Fate, Outcome, Outcomes, outcomes};
+pub use outcome::{Fate, Outcome, Outcomes, outcomes, outcomes_of_summary};
 pub use policy_rules::finding_keys;
 pub use rules::{
     Bound, Cluster, Compare, DriftRule, FigureRule, FindingsRule, KeyRule, Mapping, Needs, Operand,

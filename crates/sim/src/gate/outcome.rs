@@ -10,7 +10,9 @@ use crate::ledger::ledger;
 use crate::replay::{hang_onset_ms, replay};
 use crate::run::{Fleet, RecordedEnd, Run, Symbols};
 use crate::strata::StratumKey;
-use crate::sweep::{day, event_first, settling_lag, sized_runs};
+use crate::summary::{NeedsEvents, Summary};
+use crate::sweep::{Candidate, Question, day, event_first, settling_lag, sized_runs};
+use crate::tally::CellCounts;
 
 /// What the policy did to a run, as far as the record tells.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -104,10 +106,15 @@ pub fn outcomes(fleet: &Fleet, policy: &Policy) -> Outcomes {
         .par_iter()
         .map(|run| outcome(run, policy, &later, lag_ms, &fleet.symbols))
         .collect();
+    numbered(runs.into_iter().zip(replayed))
+}
+
+/// Outcomes in the order of their runs, with sessions and groups told apart by numbers.
+fn numbered<'r>(runs: impl Iterator<Item = (&'r Run, Outcome)>) -> Outcomes {
     let mut found = Outcomes::default();
     let mut sessions: BTreeMap<&str, u32> = BTreeMap::new();
     let mut numbers: [BTreeMap<&str, u32>; StratumKey::ALL.len()] = Default::default();
-    for (run, mut outcome) in runs.iter().zip(replayed) {
+    for (run, mut outcome) in runs {
         let session: &str = if run.session.is_empty() {
             &run.name
         } else {
@@ -133,6 +140,66 @@ pub fn outcomes(fleet: &Fleet, policy: &Policy) -> Outcomes {
         }
     }
     found
+}
+
+/// Every run of a summary under `policy`.
+///
+/// # Errors
+/// When the summary does not hold what the policy is answered from.
+pub fn outcomes_of_summary(summary: &Summary, policy: &Policy) -> Result<Outcomes, NeedsEvents> {
+    let candidate = Candidate {
+        policy: policy.clone(),
+        settings: Vec::new(),
+    };
+    let question = Question {
+        base: policy,
+        candidates: std::slice::from_ref(&candidate),
+        keys: &[],
+        seed: 0,
+    };
+    let each = summary.each(&question)?;
+    let outcomes = each
+        .into_iter()
+        .map(|(run, active_ms, cell)| (run, of_cell(run, active_ms, &cell)));
+    Ok(numbered(outcomes))
+}
+
+/// The outcome of the one run that a cell counts.
+fn of_cell(run: &Run, active_ms: u64, cell: &CellCounts) -> Outcome {
+    let fired = cell.kills.iter().position(|kills| *kills > 0);
+    let cause = fired.map_or(Cause::Running, |index| Cause::ALL[index]);
+    let all = &cell.all;
+    let lost = |ms: u128| u64::try_from(ms).unwrap_or(u64::MAX);
+    let tally = &all.tally;
+    let fate = if all.hung > 0 {
+        match cell.detection_ms.first() {
+            Some(&after_ms) => Fate::HangDetected { cause, after_ms },
+            None if cell.hung_missed > 0 => Fate::HangMissed {
+                silent_ms: lost(all.slot_lost_ms),
+            },
+            None => Fate::HangKilledEarly(cause),
+        }
+    } else if tally.false_kills > 0 {
+        Fate::FalseKill(cause)
+    } else if tally.unresolved_kills > 0 {
+        Fate::UnresolvedKill(cause)
+    } else if tally.unresolved_survivals > 0 {
+        Fate::UnresolvedSurvival
+    } else if cell.true_kills > 0 {
+        Fate::TrueKill(cause)
+    } else {
+        Fate::Lived
+    };
+    Outcome {
+        fate,
+        tied: tally.ties > 0,
+        work_ms: lost(all.work_lost_ms + all.doubtful_work_ms),
+        slot_ms: lost(all.slot_lost_ms),
+        active_ms,
+        day: day(run),
+        session: 0,
+        strata: [0; StratumKey::ALL.len()],
+    }
 }
 
 fn outcome(run: &Run, policy: &Policy, later: &Policy, lag_ms: u64, symbols: &Symbols) -> Outcome {
@@ -200,9 +267,26 @@ mod tests {
     use policysim_policy::presets;
 
     use super::*;
+    use crate::scan::InMemory;
     use crate::strata::Strata;
-    use crate::sweep::{Candidate, Grouping, sweep};
+    use crate::summary::summarise;
+    use crate::sweep::{Grouping, sweep};
     use crate::synth::{Generator, Model, Options, Sampling};
+
+    fn summary_of(fleet: &Fleet, policy: &Policy) -> Summary {
+        let candidate = Candidate {
+            policy: policy.clone(),
+            settings: Vec::new(),
+        };
+        let question = Question {
+            base: policy,
+            candidates: &[candidate],
+            keys: &[],
+            seed: 0,
+        };
+        let summary = summarise(&InMemory::new(fleet), &question).unwrap();
+        Summary::from_bytes(&summary.to_bytes()).unwrap()
+    }
 
     /// The sweep counts the same runs in another way: every total must agree.
     #[test]
@@ -235,6 +319,22 @@ mod tests {
             };
             let cell = &sweep(&fleet, &[candidate], grouping, &|_| {})[0];
             let found = outcomes(&fleet, &policy);
+            // a summary tells the same of every run, in the order of names
+            let told = outcomes_of_summary(&summary_of(&fleet, &policy), &policy).unwrap();
+            let mut order: Vec<(&str, &Outcome)> = sized_runs(&fleet)
+                .map(|run| &*run.name)
+                .zip(&found.runs)
+                .collect();
+            order.sort_by_key(|(name, _)| *name);
+            assert_eq!(order.len(), told.runs.len());
+            for ((name, replayed), told) in order.into_iter().zip(&told.runs) {
+                let numbers = Outcome {
+                    session: told.session,
+                    strata: told.strata,
+                    ..*replayed
+                };
+                assert_eq!(*told, numbers, "{name} under idle {idle}");
+            }
             let count =
                 |is: fn(&Outcome) -> bool| found.runs.iter().filter(|run| is(run)).count() as u64;
             let tally = cell.all.tally;

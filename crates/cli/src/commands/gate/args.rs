@@ -66,6 +66,14 @@ Examples:
 
 Rules that the telemetry decides stand as rules, those that it cannot decide yet as comments.")]
     Init(Box<InitArgs>),
+    /// Write what a gate is decided on without events, for places that must not hold logs
+    #[command(after_help = "\
+Example:
+  policysim gate summarise telemetry --policy policy.toml --out telemetry.summary
+
+It answers the policy with windows from 30 s up, and any budgets and caps, without logs or events. Waits, readings of
+the idle clock and simulated parents are not in it: rules on those have no data.")]
+    Summarise(Box<SummaryArgs>),
     /// Print the JSON schema of rules documents
     #[command(after_help = "Example: policysim gate schema > gate-rules.schema.json")]
     Schema,
@@ -81,4 +89,16 @@ pub(super) struct InitArgs {
     /// Write into this file instead of stdout; it must not exist
     #[arg(long, short, value_name = "FILE")]
     pub(super) out: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct SummaryArgs {
+    #[command(flatten)]
+    pub(super) data: DataArgs,
+    /// The policy: a preset, a TOML file, or DIALECT:FILE
+    #[arg(long, value_name = "POLICY")]
+    pub(super) policy: String,
+    /// The file to write
+    #[arg(long, short, value_name = "FILE")]
+    pub(super) out: PathBuf,
 }

@@ -7,6 +7,7 @@ use policysim_policy::nearest;
 use policysim_report::gate::{GateResult, Place};
 use policysim_sim::gate::{
     Check, Evidence, Figures, Mapping, Needs, Origin, Rules, Verdict, evaluate, figures_of,
+    figures_of_summary,
 };
 
 use crate::args::{DataArgs, GlobalArgs};
@@ -15,6 +16,7 @@ use crate::{data, output, policy_file, rules_file};
 
 mod args;
 mod init;
+mod summary;
 
 pub(crate) use args::GateArgs;
 use args::{Counts, GateCommand};
@@ -23,6 +25,7 @@ use args::{Counts, GateCommand};
 pub(super) fn run(args: &GateArgs, global: &GlobalArgs) -> Result<ExitStatus> {
     match &args.command {
         Some(GateCommand::Init(init)) => init::run(init, global),
+        Some(GateCommand::Summarise(summary)) => summary::write(summary, global),
         Some(GateCommand::Schema) => {
             let schema = serde_json::to_string_pretty(&rules_file::schema())?;
             output::print(&format!("{schema}\n"))?;
@@ -112,6 +115,23 @@ impl Side {
             return Ok(Self {
                 header: None,
                 figures: Figures::default(),
+            });
+        }
+        if let [path] = &args.data[..]
+            && summary::is_one(path)
+        {
+            let read = summary::read(path)?;
+            let figures = figures_of_summary(
+                &read.summary,
+                &policy.policy,
+                needs,
+                read.telemetry,
+                read.kills_missing,
+            )
+            .with_context(|| format!("{} under {}", path.display(), policy.name))?;
+            return Ok(Self {
+                figures,
+                header: Some(read.header),
             });
         }
         let loaded = data::load(args, global)?;
