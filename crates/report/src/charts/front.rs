@@ -45,7 +45,7 @@ pub fn front(sweep: &Sweep) -> Option<Canvas> {
         (Sample::Dot(colour::GREY), "cell".to_owned()),
         (
             Sample::Dot(colour::BLUE),
-            "front: kills and slots lost".to_owned(),
+            "Pareto front: kills and slots lost".to_owned(),
         ),
     ];
     let chosen = sweep.recommendation.map(|number| sweep.cell(number));
