@@ -5,7 +5,7 @@ use std::fs;
 use crate::{Done, Place, finish, fleet, repository};
 
 /// Every command and subcommand.
-const COMMANDS: [&str; 21] = [
+const COMMANDS: [&str; 24] = [
     "",
     "import",
     "gaps",
@@ -16,6 +16,7 @@ const COMMANDS: [&str; 21] = [
     "replay",
     "sweep",
     "report",
+    "settle",
     "policy",
     "policy list",
     "policy show",
@@ -23,6 +24,7 @@ const COMMANDS: [&str; 21] = [
     "policy conform",
     "policy schema",
     "synth",
+    "synth fit",
     "synth run",
     "watch",
     "completions",
