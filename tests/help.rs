@@ -5,7 +5,7 @@ use std::fs;
 use crate::{Done, Place, finish, fleet, repository};
 
 /// Every command and subcommand.
-const COMMANDS: [&str; 20] = [
+const COMMANDS: [&str; 24] = [
     "",
     "import",
     "gaps",
@@ -15,6 +15,8 @@ const COMMANDS: [&str; 20] = [
     "gate summarise",
     "replay",
     "sweep",
+    "report",
+    "settle",
     "policy",
     "policy list",
     "policy show",
@@ -22,7 +24,9 @@ const COMMANDS: [&str; 20] = [
     "policy conform",
     "policy schema",
     "synth",
+    "synth fit",
     "synth run",
+    "watch",
     "completions",
     "man",
     "help",

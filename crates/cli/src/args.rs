@@ -6,7 +6,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands::gate::GateArgs;
 use crate::commands::policy::PolicyArgs;
+use crate::commands::report::ReportArgs;
 use crate::commands::settle::args::SettleArgs;
+use crate::commands::synth::args::SynthArgs;
+use crate::commands::watch::args::WatchArgs;
 
 /// Size the timeouts that decide whether an LLM agent lives or dies.
 ///
@@ -60,12 +63,16 @@ pub(crate) enum Command {
     Replay(ReplayArgs),
     /// Compare candidate windows, budgets and caps over all runs
     Sweep(Box<SweepArgs>),
+    /// Write the sizing section of an ADR: text, page, charts and numbers
+    Report(Box<ReportArgs>),
     /// Simulate parents that wait for delegates: when does a hang settle?
     Settle(Box<SettleArgs>),
     /// List, show, check and prove policies
     Policy(PolicyArgs),
     /// Draw synthetic runs from a model
     Synth(SynthArgs),
+    /// Run a command under a policy, and record what is seen of it
+    Watch(Box<WatchArgs>),
     /// Print a completion script for a shell
     #[command(
         after_help = "Example:\n  policysim completions bash > ~/.local/share/bash-completion/completions/policysim"
@@ -110,7 +117,7 @@ pub(crate) struct DataArgs {
     #[arg(value_name = "DATASET")]
     pub(crate) data: Vec<PathBuf>,
     /// Read every file as this format instead of recognising it
-    /// (claude, codex, copilot, gemini, opencode, pi, events, samples)
+    /// (claude, codex, copilot, gemini, opencode, pi, events, samples, policysim)
     #[arg(long, value_name = "FORMAT")]
     pub(crate) input_format: Option<String>,
     #[command(flatten)]
@@ -157,7 +164,7 @@ pub(crate) struct ImportArgs {
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: PathBuf,
     /// Read every file as this format instead of recognising it
-    /// (claude, codex, copilot, gemini, opencode, pi, events, samples)
+    /// (claude, codex, copilot, gemini, opencode, pi, events, samples, policysim)
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<String>,
     #[command(flatten)]
@@ -205,6 +212,7 @@ Examples:
   policysim gaps telemetry --by model
   policysim gaps telemetry --policy pi-desktop-0119 --format json
   policysim gaps telemetry --recorded-idle 600s --tail
+  policysim gaps telemetry --plot gaps.svg
   policysim gaps local --against telemetry")]
 pub(crate) struct GapsArgs {
     #[command(flatten)]
@@ -233,6 +241,9 @@ pub(crate) struct GapsArgs {
     /// Show every interval: with sessions as units, independent, log-log Greenwood
     #[arg(long)]
     pub(crate) verbose: bool,
+    /// Also draw the survival curve into this .svg or .png file, or as text with -
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["by", "against"])]
+    pub(crate) plot: Option<PathBuf>,
     /// How to print
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: OutputFormat,
@@ -268,6 +279,8 @@ Examples:
   policysim sweep telemetry --idle 300s,600s --total 1h,6h,off --turns 40,60,off --by model
   policysim sweep telemetry --axis idle.first=60s,180s --axis pause.tool=idle,none --out sweep
   policysim sweep telemetry --idle 60s,300s --list-kills 1
+  policysim sweep waits.csv --idle 60s..600s/60s --settle
+  policysim sweep telemetry --idle 60s..600s/60s --plot front.png
   policysim sweep telemetry --hang-rate 0.5% --restart-cost 30s --recorded-idle 600s
 
 Grids are FIRST..LAST/STEP with both ends, lists are A,B,off.")]
@@ -304,6 +317,9 @@ pub(crate) struct SweepArgs {
     /// Accept only windows below TaskWait, so that a hang can settle inside one wait
     #[arg(long)]
     pub(crate) settle_within_wait: bool,
+    /// Also simulate parents that wait, for every cell: columns beside the closed form (`settle` says more)
+    #[arg(long)]
+    pub(crate) settle: bool,
     /// Idle limit under which the runs were recorded, where their kills do not show it: nothing is known beyond it
     #[arg(long, value_name = "DURATION")]
     pub(crate) recorded_idle: Option<String>,
@@ -322,41 +338,10 @@ pub(crate) struct SweepArgs {
     /// Also write sweep.json, cells.csv, cells.parquet and the chart front.svg into this directory
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    /// Also draw false kills against detection time into this .svg or .png file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plot: Option<PathBuf>,
     /// How to print
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: OutputFormat,
-}
-
-#[derive(Args, Debug)]
-#[command(after_help = "\
-Example:
-  policysim synth run data/models/adr-0129.toml --runs 8000 --seed 0 --out demo")]
-pub(crate) struct SynthArgs {
-    #[command(subcommand)]
-    pub(crate) command: SynthCommand,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum SynthCommand {
-    /// Draw runs from a model and write a dataset
-    #[command(after_help = "\
-Example:
-  policysim synth run data/models/adr-0129.toml --runs 8000 --seed 0 --out demo")]
-    Run(SynthRunArgs),
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct SynthRunArgs {
-    /// The model file
-    #[arg(value_name = "MODEL")]
-    pub(crate) model: PathBuf,
-    /// How many runs to draw, at most 20 million
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=20_000_000))]
-    pub(crate) runs: u32,
-    /// Which of the model's populations to draw from, where it holds several
-    #[arg(long, value_name = "NAME")]
-    pub(crate) population: Option<String>,
-    /// Directory of the dataset to write
-    #[arg(long, short, value_name = "DIR")]
-    pub(crate) out: PathBuf,
 }

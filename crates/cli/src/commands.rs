@@ -4,11 +4,14 @@ mod gaps;
 pub(crate) mod gate;
 mod generate;
 mod import;
+mod plot;
 pub(crate) mod policy;
 mod replay;
+pub(crate) mod report;
 pub(crate) mod settle;
 pub(crate) mod sweep;
-mod synth;
+pub(crate) mod synth;
+pub(crate) mod watch;
 
 use anyhow::{Context, Result};
 
@@ -27,10 +30,12 @@ pub(crate) fn run(cli: Cli) -> Result<ExitStatus> {
         Command::Gaps(args) => gaps::run(&args, global),
         Command::Gate(args) => gate::run(&args, global),
         Command::Replay(args) => replay::run(&args, global),
+        Command::Report(args) => report::run(&args, global),
         Command::Settle(args) => settle::run(&args, global),
         Command::Sweep(args) => sweep::run(&args, global),
         Command::Policy(args) => policy::run(&args, global),
         Command::Synth(args) => synth::run(&args, global),
+        Command::Watch(args) => Ok(watch::run(&args, global)),
         Command::Completions { shell } => generate::completions(shell),
         Command::Man => generate::man(),
     }

@@ -8,7 +8,10 @@ use crate::header::DataHeader;
 use crate::table::{Align, Table};
 use crate::units::{duration as human, grouped, hours, percent, percent_figures, wrapped};
 
+mod in_sweep;
 mod settle_json;
+
+pub(crate) use in_sweep::{SWEEP_COLUMNS, sweep_columns, sweep_json, sweep_row};
 
 /// One simulated policy.
 #[derive(Clone, Debug)]

@@ -9,6 +9,7 @@ use policysim_sim::gaps::Finding;
 use policysim_sim::grid;
 use policysim_sim::hang_cost::HangCost;
 use policysim_sim::readings::{Detector, Recorded};
+use policysim_sim::settle::Settlement;
 use policysim_sim::stats::traps::AbortEnvelope;
 use policysim_sim::stats::{Estimate, Status, json};
 use policysim_sim::strata::StratumKey;
@@ -16,6 +17,7 @@ use policysim_sim::sweep::{Axis, Candidate};
 use policysim_sim::tally::{CellCounts, Part};
 
 use crate::header::DataHeader;
+use crate::sizing::facts::short_key;
 use crate::table::{Align, Table};
 use crate::units::{duration as human, grouped, hours, percent, percent_figures, wrapped};
 
@@ -75,6 +77,8 @@ pub struct SweepResult {
     pub strata: Vec<(StratumKey, String)>,
     /// Show the strata of this key for the recommended cell.
     pub by: Option<StratumKey>,
+    /// Settlement of each cell by simulation; empty when it was not asked for.
+    pub settled: Vec<Settlement>,
     /// Sentences about this sweep that belong beside its figures.
     pub notes: Vec<String>,
 }
@@ -156,6 +160,11 @@ impl SweepResult {
         ] {
             columns.push((name.to_owned(), align));
         }
+        if !self.settled.is_empty() {
+            for (name, align) in crate::settle::SWEEP_COLUMNS {
+                columns.push((name.to_owned(), align));
+            }
+        }
         let mut table = Table::new(columns.iter().map(|(name, align)| (name.as_str(), *align)));
         for index in self.shown() {
             table.push(self.row(index));
@@ -202,6 +211,12 @@ impl SweepResult {
         } else {
             String::new()
         });
+        row.extend(
+            self.settled
+                .get(index)
+                .into_iter()
+                .flat_map(crate::settle::sweep_row),
+        );
         row
     }
 
@@ -332,6 +347,11 @@ impl SweepResult {
         let source = figures().map(|f| detection_source(&f.detection).to_owned());
         push("detection_source", Column::Text(source.collect()));
         push("settle_share_closed_form", float(|f| f.settle_share));
+        if !self.settled.is_empty() {
+            for (name, values) in crate::settle::sweep_columns(&self.settled) {
+                push(&format!("simulated_{name}"), values);
+            }
+        }
         push("slot_lost_ms", total(|cell| cell.all.slot_lost_ms));
         push("work_lost_ms", total(|cell| cell.all.work_lost_ms));
         push(
@@ -361,16 +381,6 @@ impl SweepResult {
         push("newly_killed", count(|cell| cell.against_base.only_second));
         push("newly_spared", count(|cell| cell.against_base.only_first));
         columns
-    }
-}
-
-fn short_key(key: &str) -> &str {
-    match key {
-        "idle.window" => "idle",
-        "total.budget" => "total",
-        "turns.cap" => "turns",
-        "idle.rearm" => "rearm",
-        other => other,
     }
 }
 

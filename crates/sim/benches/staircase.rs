@@ -4,6 +4,7 @@
 //! of 100 x 10 x 10 against `windows` of one (8 times at most) and against 10,000 times `replay`.
 #![allow(clippy::unwrap_used)]
 
+#[path = "common/workload.rs"]
 mod workload;
 
 use divan::counter::ItemsCount;
@@ -25,7 +26,10 @@ fn main() {
 }
 
 fn data() -> (Vec<Batch>, Symbols, ItemsCount) {
-    let batches = workload::batches(1, EVENTS, 1 << 16);
+    let mut batches = workload::batches(1, EVENTS, 1 << 16);
+    for batch in &mut batches {
+        batch.index();
+    }
     let events: usize = batches.iter().map(|batch| batch.events().len()).sum();
     (batches, Symbols::default(), ItemsCount::new(events))
 }

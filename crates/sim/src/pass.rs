@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use policysim_policy::{Cause, Millis, Policy};
+use policysim_policy::{Cause, Millis, Policy, Silence};
 
 use crate::board::{Board, Linear, Slots, Step, Sum, Whole};
 use crate::judgement::Judgement;
@@ -14,12 +14,14 @@ use crate::replay::{kill_class, replay};
 use crate::run::{RecordedEnd, Run, Symbols};
 use crate::scan::RunView;
 use crate::staircase::{Answer, Crossing, Crossings};
+use crate::stretches::{OfRun, Stretches};
 
 /// Memory that one run after the other is read in.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     pub(crate) found: Vec<Crossings>,
     pub(crate) active: ActiveTime,
+    of_run: OfRun,
     slots: Slots,
     tied: Vec<Tied>,
 }
@@ -62,7 +64,7 @@ impl Plan {
     ) {
         partial.work.events += run.len() as u64;
         partial.work.passes += self.structures.len() as u64;
-        let life = self.read(run, symbols, scratch);
+        let life = self.read(run, symbols, scratch, &mut partial.stretches);
         let once = Once {
             role: &run.head.role,
             times: run.t_ms(),
@@ -75,13 +77,23 @@ impl Plan {
     }
 
     /// Reads `run` under every structure, into the memory of the run read before.
-    pub(crate) fn read(&self, run: &RunView<'_>, symbols: &Symbols, scratch: &mut Scratch) -> Life {
+    pub(crate) fn read(
+        &self,
+        run: &RunView<'_>,
+        symbols: &Symbols,
+        scratch: &mut Scratch,
+        stretches: &mut [Stretches],
+    ) -> Life {
         scratch.active.read(run);
         scratch
             .found
             .resize_with(self.structures.len(), Crossings::default);
-        for (lines, found) in self.structures.iter().zip(&mut scratch.found) {
-            lines.structure.read(run, symbols, found, |_| {}, |_| {});
+        let found = scratch.found.iter_mut();
+        for ((lines, found), stretches) in self.structures.iter().zip(found).zip(stretches) {
+            stretches.add(run.head, &mut scratch.of_run, |of_run, short| {
+                let told = |silence: &Silence| of_run.take(silence);
+                lines.structure.read(run, symbols, found, told, short);
+            });
         }
         Life::of(run)
     }
@@ -97,6 +109,7 @@ impl Plan {
         scratch: &mut Scratch,
     ) -> bool {
         partial.note(head, part, &mut scratch.slots);
+        partial.active_ms += u128::from(scratch.active.until(head.end_ms));
         partial.work.runs += 1;
         let base = match self.base_lines {
             Some(lines) => {

@@ -15,7 +15,7 @@ use crate::run::Symbols;
 use crate::scan::RunView;
 
 /// The longest span whose stretches of the idle clock are counted instead of told, ms.
-const LONGEST_FLOOR_MS: u64 = 1 << 15;
+pub(crate) const LONGEST_FLOOR_MS: u64 = 1 << 15;
 /// The longest interval between two looks of a driver that looks at every tenth of its window.
 const LONGEST_TENTH: Millis = Millis::from_secs(10);
 
@@ -220,14 +220,14 @@ impl Structure {
             }
         };
         let (times, kinds) = (run.t_ms(), run.kinds());
-        let mut plain = Plain::of(run);
+        let (mut plain, mut feed) = (Plain::of(run), run.feed(symbols));
         let mut next = 0;
         take(&mut dog, 0);
         while next < times.len() {
             let until = plain.until(next);
             next += dog.handle_plain(&times[next..until], &kinds[next..until], &mut short);
             if next < times.len() {
-                dog.handle_event(Millis::new(times[next]), &run.core_event(next, symbols));
+                dog.handle_event(Millis::new(times[next]), &feed.event(next));
                 next += 1;
                 take(&mut dog, next);
             }

@@ -18,6 +18,7 @@ use crate::run::{Measured, Resolution, Run, RunStatus};
 use crate::scan::{Batch, Scan};
 use crate::staircase::{Crossings, Structure};
 use crate::stats::choice::Half;
+use crate::stretches::Stretches;
 use crate::sweep::{Question, Swept, half_of};
 use crate::tally::CellCounts;
 
@@ -91,9 +92,11 @@ pub fn summarise<S: Scan>(source: &S, question: &Question<'_>) -> Result<Summary
         .into_par_iter()
         .try_fold(Vec::new, |mut runs, index| {
             let (mut batch, mut scratch) = (Batch::default(), Scratch::default());
+            // the readings of gaps are for percentiles, which a summary does not answer
+            let mut stretches = vec![Stretches::default(); plan.structures.len()];
             let batch = source.read(index, &mut batch)?;
             for run in batch.runs().filter(|run| run.head.status == RunStatus::Run) {
-                let life = plan.read(&run, source.symbols(), &mut scratch);
+                let life = plan.read(&run, source.symbols(), &mut scratch, &mut stretches);
                 runs.push(Summarised {
                     head: Run {
                         measured: Measured::default(),

@@ -7,10 +7,12 @@ use std::sync::Arc;
 use policysim_policy::{ByName, First, Millis, Policy, PolicyError, document::Value};
 use rayon::prelude::*;
 
+use crate::certify::Evidence;
 use crate::grid;
 use crate::partial::SweepPartial;
 use crate::pass::Scratch;
 use crate::plan::Plan;
+use crate::readings::{self, Detector, Recorded};
 use crate::run::{Fleet, Run, RunStatus};
 use crate::scan::{Batch, InMemory, RunView, Scan};
 use crate::stats::choice::{Half, half};
@@ -219,6 +221,23 @@ impl Swept {
         &self.partial
     }
 
+    /// What keeps the choice among the candidates from being luck; its halves are not listed by run.
+    pub fn evidence(&self, max_rate: Option<f64>) -> Evidence {
+        let [days, certify_days] = self.partial.days();
+        Evidence::of_days(days, certify_days, self.plan.candidates, max_rate)
+    }
+
+    /// Each of `candidates`, those of the question, as a failure detector; `None` for a window that is off.
+    pub fn detectors(&self, candidates: &[Candidate]) -> Vec<Option<Detector>> {
+        let stretches = |structure: usize| &self.partial.stretches[structure];
+        readings::detectors_of(candidates, stretches, &self.plan.gaps)
+    }
+
+    /// What was in force when the runs were recorded, on the idle clock of the base; `given` is what the user says.
+    pub fn recorded(&self, given: Option<Millis>) -> Recorded {
+        readings::recorded_of(&self.partial.stretches[self.plan.base_gaps], given)
+    }
+
     /// How many candidates are replayed run by run because their numbers decide what is read.
     pub fn direct(&self) -> usize {
         self.plan.direct.len()
@@ -266,8 +285,11 @@ fn scan_runs<S: Scan>(
         scratch: Scratch::default(),
         batch: Batch::default(),
     };
+    // every share of the batches is counted in cells of its own, so there are few shares
+    let share = source.batches().div_ceil(4 * rayon::current_num_threads());
     (0..source.batches())
         .into_par_iter()
+        .with_min_len(share.max(1))
         .try_fold(worker, |mut worker, index| {
             let batch = source.read(index, &mut worker.batch)?;
             let mut runs = 0;

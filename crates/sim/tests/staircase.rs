@@ -8,6 +8,9 @@ mod direct;
 mod random;
 
 use policysim_policy::{Cause, Millis, Policy, presets};
+use policysim_sim::certify::Evidence;
+use policysim_sim::ledger::ledger;
+use policysim_sim::readings;
 use policysim_sim::replay::replay;
 use policysim_sim::run::{Fleet, Symbols};
 use policysim_sim::scan::{Batch, InMemory, RunView, Scan};
@@ -151,6 +154,63 @@ fn cells_are_those_of_replays() {
     }
 }
 
+/// What a scan counts beside the cells is what is read from the runs one after the other.
+#[test]
+fn readings_are_those_of_single_runs() {
+    for seed in 0..cases(200) {
+        let mut draw = Draw::new(seed ^ 0x6a95);
+        let candidates = candidates(&mut draw);
+        let fleet = random::fleet(&mut draw, 30);
+        let base = &candidates[0].policy;
+        let question = Question {
+            base,
+            candidates: &candidates,
+            keys: &[],
+            seed,
+        };
+        let swept = sweep_scan(&InMemory::new(&fleet), &question, &|_| {}).unwrap();
+        let active: u128 = sized_runs(&fleet)
+            .map(|run| u128::from(ledger(run, run.end_ms).active_ms()))
+            .sum();
+        assert_eq!(swept.partial().active_ms(), active);
+        let evidence = Evidence::new(&fleet, candidates.len(), Some(0.3), seed);
+        let counted = swept.evidence(Some(0.3));
+        assert_eq!(counted.protection, evidence.protection);
+        assert_eq!(
+            (counted.days, counted.certify_days),
+            (evidence.days, evidence.certify_days)
+        );
+        let one_by_one = readings::recorded(&fleet, base, None);
+        let counted = swept.recorded(None);
+        assert_eq!(
+            (counted.limit, counted.kills, counted.truncation),
+            (one_by_one.limit, one_by_one.kills, one_by_one.truncation)
+        );
+        let window = Millis::new(1 + draw.below(9));
+        assert_eq!(
+            counted.abort_envelope(window),
+            one_by_one.abort_envelope(window)
+        );
+        let one_by_one = readings::detectors(&fleet, &candidates);
+        for (counted, read) in swept.detectors(&candidates).iter().zip(&one_by_one) {
+            assert_eq!(
+                counted.map(|found| found.qos),
+                read.map(|found| found.qos),
+                "seed {seed}"
+            );
+            let [counted, read] =
+                [counted, read].map(|found| found.and_then(|found| found.compounding));
+            assert_eq!(
+                counted.map(|found| found.observed),
+                read.map(|found| found.observed)
+            );
+            if let (Some(counted), Some(read)) = (counted, read) {
+                assert!((counted.compounded - read.compounded).abs() < 1e-12);
+            }
+        }
+    }
+}
+
 #[test]
 fn cells_of_every_preset_are_those_of_replays() {
     for preset in presets::PRESETS {
@@ -202,7 +262,12 @@ fn summaries_answer_as_events_do() {
     let (mut answered, mut all) = (0, 0);
     for seed in 0..cases(300) {
         let mut draw = Draw::new(seed ^ 0xbeef);
-        let read = candidates(&mut draw);
+        let mut read = candidates(&mut draw);
+        for candidate in &mut read {
+            // spare and adaptive windows need the events
+            candidate.policy.idle.grace_cycles = 0;
+            candidate.policy.idle.adaptive = None;
+        }
         let fleet = random::fleet(&mut draw, 24);
         let source = InMemory::new(&fleet);
         let keys = [StratumKey::Role];
@@ -232,7 +297,7 @@ fn summaries_answer_as_events_do() {
             assert!(told.cells(true) == direct.cells(true), "seed {seed}");
         }
     }
-    assert!(answered * 4 > all, "{answered} of {all} answered");
+    assert!(answered * 3 > all * 2, "{answered} of {all} answered");
 }
 
 /// Any byte that is changed or cut off is noticed.

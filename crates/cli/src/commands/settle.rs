@@ -58,14 +58,21 @@ pub(super) fn run(args: &SettleArgs, global: &GlobalArgs) -> Result<ExitStatus> 
                 model.name(),
                 model.about()
             )];
-            caveats.extend(generator.population().caveats().iter().cloned());
+            caveats.extend(
+                generator
+                    .populations()
+                    .flat_map(|one| one.caveats().iter().cloned()),
+            );
             let header = DataHeader {
                 name: model.name().to_owned(),
                 runs: options.runs,
                 caveats,
                 ..DataHeader::default()
             };
-            let hangs = generator.population().ends().hang_ppm();
+            let hangs = generator
+                .populations()
+                .map(|one| one.ends().hang_ppm())
+                .sum::<u64>();
             let changes = changes(asked, hangs > 0, &mut notes);
             let cast = Cast::model(&generator, options.runs, changes, global.seed);
             simulate(cells, &cast, habits, header, notes, global)

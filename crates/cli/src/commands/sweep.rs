@@ -7,29 +7,30 @@ use anyhow::{Context, Result, bail};
 use policysim_policy::document::Value;
 use policysim_policy::{Millis, Policy, duration};
 use policysim_report::charts;
+use policysim_report::sizing::facts::SweepFacts;
 use policysim_report::sweep::SweepResult;
 use policysim_report::table::one_line;
 use policysim_report::units::grouped;
-use policysim_sim::certify::{Evidence, Plan};
+use policysim_sim::certify::Plan;
 use policysim_sim::choose::{self, Constraints, Context as ChoiceContext};
 use policysim_sim::focus;
 use policysim_sim::gaps::{self, Finding, Setting};
 use policysim_sim::grid;
 use policysim_sim::hang_cost::{self, hang_cost};
-use policysim_sim::ledger::ledger;
-use policysim_sim::readings;
 use policysim_sim::replay::replay;
 use policysim_sim::run::Fleet;
 use policysim_sim::scan::InMemory;
+use policysim_sim::settle::{Cast, Changes, Habits, Settlement, settlement};
 use policysim_sim::stats::Prob;
 use policysim_sim::stats::bootstrap::Resampling;
-use policysim_sim::strata::{Strata, StratumKey};
+use policysim_sim::strata::StratumKey;
 use policysim_sim::sweep::{
-    Axis, Candidate, Grouping, Question as Asked, candidates, sized_runs, sweep,
+    Axis, Candidate, Question as Asked, candidates, sized_runs, sweep_scan,
 };
 use policysim_sim::verify::{Difference, VerifyError, verify};
 use policysim_telemetry::write_columns;
 
+use super::plot;
 use crate::args::{GlobalArgs, OutputFormat, SweepArgs, SweepBy};
 use crate::exit::ExitStatus;
 use crate::output;
@@ -44,7 +45,7 @@ const DEFAULT_MAX_FALSE_KILL: &str = "1%";
 const MAX_CELLS: usize = 100_000;
 
 /// What is asked, before any data are read.
-struct Question<'a> {
+pub(super) struct Question<'a> {
     args: &'a SweepArgs,
     base: policy_file::Loaded,
     axes: Vec<Axis>,
@@ -61,19 +62,21 @@ struct Question<'a> {
 /// Sweeps and prints the cells, or names the runs that one of them kills.
 pub(super) fn run(args: &SweepArgs, global: &GlobalArgs) -> Result<ExitStatus> {
     let question = question(args, global)?;
-    let loaded = data::load(&args.data, global)?;
+    let mut loaded = data::load(&args.data, global)?;
     if loaded.samples_only {
-        bail!(
-            "{} holds samples without their order, and a sweep replays runs: give logs or events, or describe the samples with `policysim gaps`",
-            loaded.header.name
-        );
+        loaded = super::synth::resampled(loaded, global)?;
     }
     if loaded.header.runs == 0 {
         bail!("{} holds no run to sweep over", loaded.header.name);
     }
+    if let Some(path) = &args.plot {
+        plot::check(path)?;
+    }
     if let Some(cell) = &args.list_kills {
-        if args.out.is_some() || args.format != OutputFormat::Table {
-            bail!("--list-kills prints a list for reading: it takes neither --format nor --out");
+        if args.out.is_some() || args.plot.is_some() || args.format != OutputFormat::Table {
+            bail!(
+                "--list-kills prints a list for reading: it takes neither --format, --out nor --plot"
+            );
         }
         let candidate = cell_named(&question.candidates, cell)?;
         output::print(&list_kills(&loaded.fleet, candidate, args))?;
@@ -89,9 +92,15 @@ pub(super) fn run(args: &SweepArgs, global: &GlobalArgs) -> Result<ExitStatus> {
     {
         return Ok(output::contradicted(&differs));
     }
-    let result = answer(question, loaded, global);
+    let result = answer(question, &loaded, global);
     if let Some(folder) = &args.out {
         write_results(&result, folder)?;
+    }
+    if let Some(path) = &args.plot {
+        let facts = SweepFacts::parse(&result.to_json()?)?;
+        let canvas = charts::front(&facts.sweep)
+            .context("--plot: no cell ever notices a hang, so that there is nothing to draw")?;
+        plot::write(&canvas, path)?;
     }
     output::print(&match args.format {
         OutputFormat::Table => result.to_text(),
@@ -102,7 +111,11 @@ pub(super) fn run(args: &SweepArgs, global: &GlobalArgs) -> Result<ExitStatus> {
     Ok(ExitStatus::Success)
 }
 
-fn question<'a>(args: &'a SweepArgs, global: &GlobalArgs) -> Result<Question<'a>> {
+/// Reads what is asked.
+///
+/// # Errors
+/// When an option, a grid or the base policy does not read.
+pub(super) fn question<'a>(args: &'a SweepArgs, global: &GlobalArgs) -> Result<Question<'a>> {
     let base = policy_file::load_and_tell(&args.base, global)?;
     let axes = axes(args)?;
     let cells: usize = axes.iter().map(|axis| axis.values.len()).product();
@@ -139,27 +152,32 @@ fn question<'a>(args: &'a SweepArgs, global: &GlobalArgs) -> Result<Question<'a>
     })
 }
 
-fn answer(question: Question<'_>, loaded: data::Loaded, global: &GlobalArgs) -> SweepResult {
+/// Sweeps and chooses.
+pub(super) fn answer(
+    question: Question<'_>,
+    loaded: &data::Loaded,
+    global: &GlobalArgs,
+) -> SweepResult {
     let (fleet, candidates) = (&loaded.fleet, &question.candidates);
     let (base, plan) = (&question.base.policy, &question.plan);
     let by = question.args.by;
-    let strata = Strata::new(fleet, &strata_keys(by));
-    let max_rate = question.constraints.max_false_kill.map(Prob::to_f64);
-    let evidence = Evidence::new(fleet, candidates.len(), max_rate, global.seed);
-    let grouping = Grouping {
+    let asked = Asked {
         base,
-        strata: &strata,
-        halves: &evidence.halves,
+        candidates,
+        keys: &strata_keys(by),
+        seed: global.seed,
     };
     let bar = Bar::new(global.quiet, loaded.header.runs, "replaying");
-    let cells = sweep(fleet, candidates, grouping, &|runs| bar.add(runs));
+    let swept = sweep_scan(&InMemory::new(fleet), &asked, &|runs| bar.add(runs));
+    let swept = swept.unwrap_or_else(|never| match never {});
     bar.done();
-    let recorded = readings::recorded(fleet, base, question.recorded_idle);
+    let max_rate = question.constraints.max_false_kill.map(Prob::to_f64);
+    let evidence = swept.evidence(max_rate);
+    let cells = swept.cells(evidence.is_split());
+    let recorded = swept.recorded(question.recorded_idle);
     let context = ChoiceContext {
         base,
-        active_ms: sized_runs(fleet)
-            .map(|run| u128::from(ledger(run, run.end_ms).active_ms()))
-            .sum(),
+        active_ms: swept.partial().active_ms(),
         task_wait: question.task_wait,
         constraints: question.constraints,
         plan,
@@ -184,15 +202,21 @@ fn answer(question: Question<'_>, loaded: data::Loaded, global: &GlobalArgs) -> 
         seed: global.seed,
         ..Resampling::default()
     };
+    let settled = if question.args.settle {
+        settled(&question, fleet, global)
+    } else {
+        Vec::new()
+    };
     SweepResult {
+        settled,
         resampled: focus::focus(fleet, base, candidates, &cost, &evidence, how),
         notes: notes(&question),
         pareto: choose::pareto(&cells, &figures),
-        detectors: readings::detectors(fleet, candidates),
+        detectors: swept.detectors(candidates),
         cost,
         findings: findings(fleet, base, window, question.recorded_idle),
         aborts: window.and_then(|window| recorded.abort_envelope(window)),
-        data: loaded.header,
+        data: loaded.header.clone(),
         base: question.base.name,
         axes: question.axes,
         task_wait: question.task_wait,
@@ -206,9 +230,27 @@ fn answer(question: Question<'_>, loaded: data::Loaded, global: &GlobalArgs) -> 
         seed: global.seed,
         choice,
         recorded,
-        strata: strata.groups().to_vec(),
+        strata: swept.partial().groups(),
         by: by.map(stratum_key),
     }
+}
+
+/// What parents that wait make of every candidate, by simulation.
+fn settled(question: &Question<'_>, fleet: &Fleet, global: &GlobalArgs) -> Vec<Settlement> {
+    let cast = Cast::recorded(fleet, Changes::default(), global.seed);
+    let habits = Habits {
+        wait: Some(question.task_wait),
+        ..Habits::default()
+    };
+    let bar = Bar::new(global.quiet, question.candidates.len() as u64, "simulating");
+    let of = |candidate: &Candidate| {
+        let settled = settlement(&candidate.policy, &cast, &habits, global.seed);
+        bar.add(1);
+        settled
+    };
+    let settled = question.candidates.iter().map(of).collect();
+    bar.done();
+    settled
 }
 
 /// What must be said of the idle clock's readings that limits and aborts do not say already.
@@ -357,7 +399,8 @@ pub(crate) fn rate(option: &str, text: &str) -> Result<Prob> {
     }
 }
 
-fn span(option: &str, text: &str) -> Result<Millis> {
+/// A duration above 0.
+pub(super) fn span(option: &str, text: &str) -> Result<Millis> {
     match duration::parse(text) {
         Ok(Millis::ZERO) => bail!("{option} {text}: expected a duration above 0, such as 600s"),
         Ok(span) => Ok(span),
@@ -443,7 +486,7 @@ fn list_kills(fleet: &Fleet, candidate: &Candidate, args: &SweepArgs) -> String 
 }
 
 /// A word as a POSIX shell takes it.
-fn shell_word(text: &str) -> String {
+pub(super) fn shell_word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%#".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
         text.to_owned()
@@ -461,8 +504,9 @@ fn write_results(result: &SweepResult, folder: &Path) -> Result<()> {
     output::write_file(&folder.join("cells.csv"), result.to_csv()?.as_bytes())?;
     let parquet = write_columns(&result.columns())?;
     output::write_file(&folder.join("cells.parquet"), &parquet)?;
-    if let Some(svg) = charts::front(result)? {
-        output::write_file(&folder.join("front.svg"), svg.as_bytes())?;
+    let facts = SweepFacts::parse(&result.to_json()?)?;
+    if let Some(chart) = charts::front(&facts.sweep) {
+        output::write_file(&folder.join("front.svg"), chart.to_svg()?.as_bytes())?;
     }
     Ok(())
 }

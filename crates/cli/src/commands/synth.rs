@@ -1,4 +1,4 @@
-//! `policysim synth run`: runs from a model.
+//! `policysim synth`: a model from runs or samples, and runs from a model.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,12 +6,17 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use policysim_report::units::grouped;
+use policysim_sim::synth::fit::{Fitted, SMALL, fit, fit_samples};
 use policysim_sim::synth::{Generator, Model, Options, Sampling};
 use policysim_telemetry::{DatasetWriter, Manifest};
 
-use crate::args::{GlobalArgs, SynthArgs, SynthCommand, SynthRunArgs};
+use crate::args::GlobalArgs;
 use crate::exit::ExitStatus;
-use crate::output;
+use crate::{data, output};
+
+pub(crate) mod args;
+
+use args::{SynthArgs, SynthCommand, SynthFitArgs, SynthRunArgs};
 
 /// Runs are made and written this many at a time, so that memory does not grow with their number.
 const CHUNK: u64 = 1_000;
@@ -19,6 +24,7 @@ const CHUNK: u64 = 1_000;
 /// Draws runs and writes them as a dataset.
 pub(super) fn run(args: &SynthArgs, global: &GlobalArgs) -> Result<ExitStatus> {
     match &args.command {
+        SynthCommand::Fit(args) => fitted(args, global),
         SynthCommand::Run(args) => draw(args, global.seed),
     }
 }
@@ -31,6 +37,116 @@ pub(super) fn load_model(path: &Path) -> Result<Model> {
     let shown = path.display();
     let text = fs::read_to_string(path).with_context(|| format!("cannot read model {shown}"))?;
     toml::from_str(&text).with_context(|| format!("model {shown}"))
+}
+
+/// Fits a model and writes it as TOML.
+fn fitted(args: &SynthFitArgs, global: &GlobalArgs) -> Result<ExitStatus> {
+    let loaded = data::load(&args.data, global)?;
+    let shown = &loaded.header.name;
+    let stem = || shown.split('.').next().unwrap_or_default().to_owned();
+    let name = args.name.clone().unwrap_or_else(stem);
+    let source = format!(
+        "policysim synth fit, dataset {} ({shown})",
+        loaded.header.digest
+    );
+    let context = || format!("cannot fit a model to {shown}");
+    let mut notes = Vec::new();
+    let model = if loaded.samples_only {
+        let samples = fit_samples(&loaded.fleet, &name, &source).with_context(context)?;
+        if samples.assumed_turns {
+            notes.push("No sample names its run: the numbers of turns are assumed.".to_owned());
+        }
+        if samples.censored > 0 {
+            notes.push(format!(
+                "{} cut samples are in no distribution.",
+                grouped(samples.censored)
+            ));
+        }
+        samples.fitted
+    } else {
+        fit(&loaded.fleet, &name, &source).with_context(context)?
+    };
+    let text = model_text(&model)?;
+    output::write_file(&args.out, text.as_bytes())?;
+    output::print(&summary(&model, &args.out, text.len(), &notes))?;
+    Ok(ExitStatus::Success)
+}
+
+/// Whole runs drawn from a model of samples, as many as the samples are worth, and the words that say so.
+pub(super) fn resampled(samples: data::Loaded, global: &GlobalArgs) -> Result<data::Loaded> {
+    let shown = &samples.header.name;
+    let found = fit_samples(&samples.fleet, "samples", shown)
+        .with_context(|| format!("cannot resample runs from {shown}"))?;
+    let model = found.fitted.to_model()?;
+    let options = Options {
+        seed: global.seed,
+        runs: found.runs,
+        sampling: Sampling::Stratified,
+    };
+    let fleet = Generator::new(&model, None, options)?.fleet();
+    let mut header = samples.header.clone();
+    header.runs = found.runs;
+    header.caveats = vec![format!(
+        "{} samples without their order: {} runs are resampled from their distributions (seed {}), {}. What comes together in real runs, and hangs, are not in them.",
+        grouped(samples.fleet.runs.len() as u64),
+        grouped(found.runs),
+        global.seed,
+        if found.assumed_turns {
+            "as many as the waits make with assumed numbers of turns"
+        } else {
+            "as many as the samples name"
+        },
+    )];
+    output::say(
+        global.quiet,
+        &format!(
+            "{shown} holds samples: {} runs are resampled from them",
+            grouped(found.runs)
+        ),
+    );
+    Ok(data::Loaded {
+        fleet,
+        header,
+        samples_only: false,
+    })
+}
+
+/// A fitted model as TOML, with where it comes from on its first lines.
+fn model_text(model: &Fitted) -> Result<String> {
+    let body = toml::to_string(model).context("cannot write the model as TOML")?;
+    Ok(format!(
+        "# Fitted by policysim {}: quantiles of waits, counts of turns, shares; no run's sequence.\n{body}",
+        env!("CARGO_PKG_VERSION")
+    ))
+}
+
+/// What was fitted, kind by kind.
+fn summary(model: &Fitted, out: &Path, bytes: usize, notes: &[String]) -> String {
+    let mut text = format!(
+        "model {} ({} bytes) of {} runs in {} sessions\n",
+        out.display(),
+        grouped(bytes as u64),
+        grouped(model.runs()),
+        grouped(model.sessions()),
+    );
+    for wait in model.waits() {
+        let small = if wait.n < SMALL {
+            format!("  fewer than {} samples", grouped(SMALL))
+        } else {
+            String::new()
+        };
+        text.push_str(&format!(
+            "{}  {}  n {}{small}\n",
+            wait.population,
+            wait.kind.name(),
+            grouped(wait.n)
+        ));
+    }
+    for note in notes {
+        text.push_str(note);
+        text.push('\n');
+    }
+    text
 }
 
 fn draw(args: &SynthRunArgs, seed: u64) -> Result<ExitStatus> {
@@ -56,7 +172,11 @@ fn draw(args: &SynthRunArgs, seed: u64) -> Result<ExitStatus> {
         model.name(),
         model.about()
     )];
-    caveats.extend(generator.population().caveats().iter().cloned());
+    caveats.extend(
+        generator
+            .populations()
+            .flat_map(|one| one.caveats().iter().cloned()),
+    );
     let origin = [
         ("command", format!("synth run --runs {runs} --seed {seed}")),
         ("model", model.name().to_owned()),

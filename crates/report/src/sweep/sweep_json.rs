@@ -211,6 +211,7 @@ impl SweepResult {
                 },
             },
             settle_share: figures.settle_share.map(json),
+            settlement: self.settled.get(index).map(crate::settle::sweep_json),
             settles_within_wait: figures.settles_within_wait,
             slot_lost_ms: u64::try_from(cell.all.slot_lost_ms).unwrap_or(u64::MAX),
             work_lost_ms: u64::try_from(cell.all.work_lost_ms).unwrap_or(u64::MAX),
@@ -457,6 +458,9 @@ struct JsonCell<'a> {
     hung_missed: u64,
     detection: JsonDetection,
     settle_share: Option<f64>,
+    /// By simulation, where it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    settlement: Option<BTreeMap<&'static str, &'a Estimate>>,
     settles_within_wait: bool,
     slot_lost_ms: u64,
     work_lost_ms: u64,

@@ -66,6 +66,12 @@ pub enum ModelError {
     /// A list to pick from that holds nothing with a weight.
     #[error("{0} has no entry with a weight above 0, expected at least one")]
     NothingToPick(String),
+    /// A distribution given in more than one form.
+    #[error("a distribution is given in two forms, expected one of quantiles, mixture or samples")]
+    TwoForms,
+    /// A component of a mixture whose parameters make no distribution.
+    #[error("{0} is no distribution, expected positive parameters and from below to")]
+    Component(String),
     /// A share above the whole.
     #[error("share {0} is above 1000000, expected parts per million")]
     Share(u64),
@@ -100,4 +106,9 @@ pub enum ModelError {
     /// A model without any population.
     #[error("model holds no population, expected at least one table [population.NAME]")]
     NoPopulation,
+}
+
+impl ModelError {
+    /// Largest weight or count, so that sums stay exact.
+    pub(super) const WEIGHT_LIMIT: u64 = 1_000_000_000_000;
 }

@@ -8,8 +8,11 @@ use rayon::prelude::*;
 use super::ModelError;
 use super::inversion::Inversion;
 use super::model::{Model, Population};
+use super::pace::Pace;
 use super::plan::{Fate, Plan};
-use super::writer::{Writer, Written};
+use super::sessions::{Place, Sessions};
+use super::suspend::suspended;
+use super::writer::{Setting, Writer, Written};
 use crate::run::{Fleet, RecordedEnd, Run, RunStatus, Symbol, Symbols};
 
 /// How pre-token waits are drawn.
@@ -35,24 +38,31 @@ pub struct Options {
     pub sampling: Sampling,
 }
 
-/// Makes the runs of one population, each by its number and in any order.
+/// Makes the runs of a model, each by its number and in any order.
 #[derive(Clone, Debug)]
 pub struct Generator<'m> {
     model: &'m Model,
-    population: &'m Population,
+    cast: Vec<Prepared<'m>>,
+    sessions: Sessions<'m>,
     options: Options,
     inversion: Option<Inversion>,
     symbols: Symbols,
+    harness: Arc<str>,
+}
+
+/// One population with its names.
+#[derive(Clone, Debug)]
+struct Prepared<'m> {
+    population: &'m Population,
     tool_names: Vec<Symbol>,
     source: Arc<str>,
-    harness: Arc<str>,
     roles: Vec<Arc<str>>,
     models: Vec<Arc<str>>,
 }
 
 impl<'m> Generator<'m> {
-    /// Prepares the runs of `population` of `model`, of its only one without a name. Stratified
-    /// sampling counts the waits of all runs here (8 bytes per run).
+    /// Prepares the runs of `population` of `model`; without a name, of its only one, or of all where the model mixes
+    /// them. Stratified sampling counts the waits of all runs here (8 bytes per run).
     ///
     /// # Errors
     /// As [`Model::population`].
@@ -61,41 +71,50 @@ impl<'m> Generator<'m> {
         population: Option<&str>,
         options: Options,
     ) -> Result<Self, ModelError> {
-        let (name, population) = model.population(population)?;
-        let inversion = match options.sampling {
-            Sampling::Independent => None,
-            Sampling::Stratified => {
-                let plan = |run| Plan::new(population, options.seed, run);
-                let waits: Vec<u64> = (0..options.runs)
-                    .into_par_iter()
-                    .map(|run| plan(run).pre_token_waits())
-                    .collect();
-                Some(Inversion::new(options.seed, &waits))
-            }
+        let chosen: Vec<(&str, &Population)> = if population.is_none() && model.is_mixed() {
+            model.populations().collect()
+        } else {
+            vec![model.population(population)?]
         };
-        let mut symbols = Symbols::default();
-        let tools = population.tools().map_or(&[][..], |tools| &tools.list);
-        let tool_names = tools
+        if chosen
             .iter()
-            .map(|tool| symbols.intern(&tool.name))
+            .all(|(_, population)| population.weight() == 0)
+        {
+            return Err(ModelError::NothingToPick("population".to_owned()));
+        }
+        let mut symbols = Symbols::default();
+        let cast: Vec<Prepared<'_>> = chosen
+            .into_iter()
+            .map(|(name, population)| Prepared::new(model, name, population, &mut symbols))
             .collect();
-        let roles = &population.roles().list;
-        let models = &population.models().list;
-        Ok(Self {
+        let populations = cast.iter().map(|prepared| prepared.population).collect();
+        let mut generator = Self {
             model,
-            population,
+            sessions: Sessions::new(model, populations, options.sampling == Sampling::Stratified),
+            cast,
             options,
-            inversion,
+            inversion: None,
             symbols,
-            tool_names,
-            source: format!("{}/{name}", model.name()).into(),
             harness: "synthetic".into(),
-            roles: roles.iter().map(|role| role.name.as_str().into()).collect(),
-            models: models
-                .iter()
-                .map(|model| model.name.as_str().into())
-                .collect(),
-        })
+        };
+        if options.sampling == Sampling::Stratified {
+            let waits: Vec<u64> = (0..options.runs)
+                .into_par_iter()
+                .map(|run| generator.plan(run).2.pre_token_waits())
+                .collect();
+            generator.inversion = Some(Inversion::new(options.seed, &waits));
+        }
+        Ok(generator)
+    }
+
+    /// Where a run belongs, its pace and its plan.
+    fn plan(&self, run: u64) -> (Place, Pace, Plan) {
+        let seed = self.options.seed;
+        let place = self.sessions.place(seed, run);
+        let population = self.cast[place.population].population;
+        let pace = Pace::new(population.likeness(), seed, place.session, run);
+        let plan = Plan::new(population, &pace, seed, run, place.session);
+        (place, pace, plan)
     }
 
     /// The names that the events of every run refer to.
@@ -103,9 +122,9 @@ impl<'m> Generator<'m> {
         &self.symbols
     }
 
-    /// The population that the runs come from.
-    pub const fn population(&self) -> &Population {
-        self.population
+    /// The populations that the runs come from.
+    pub fn populations(&self) -> impl Iterator<Item = &'m Population> + '_ {
+        self.cast.iter().map(|prepared| prepared.population)
     }
 
     /// Run number `run`, counted from 0; none from the number of runs up.
@@ -141,36 +160,63 @@ impl<'m> Generator<'m> {
 
     fn made(&self, number: u64) -> Run {
         let seed = self.options.seed;
-        let plan = Plan::new(self.population, seed, number);
-        let writer = Writer::new(
-            self.population,
-            &self.tool_names,
-            self.inversion.as_ref(),
+        let (place, pace, plan) = self.plan(number);
+        let prepared = &self.cast[place.population];
+        let population = prepared.population;
+        let calendar = self.model.calendar();
+        let since_epoch_ms = number.saturating_mul(calendar.start_every_ms);
+        let started_at_ms = calendar.epoch_ms.saturating_add_unsigned(since_epoch_ms);
+        let setting = Setting {
+            population,
+            tool_names: &prepared.tool_names,
+            inversion: self.inversion.as_ref(),
+            pace,
             seed,
             number,
-        );
+            started_at_ms,
+        };
+        let written = Writer::new(&setting, &plan).write(&plan);
         let Written {
             events,
             measured,
             end_ms,
-        } = writer.write(&plan);
-        let calendar = self.model.calendar();
-        let since_epoch_ms = number.saturating_mul(calendar.start_every_ms);
+        } = suspended(written, population.suspends(), seed, number);
         Run {
-            name: format!("{}#{}", self.source, number + 1).into(),
-            source: Arc::clone(&self.source),
-            session: format!("session-{}", number / calendar.runs_per_session + 1).into(),
+            name: format!("{}#{}", prepared.source, number + 1).into(),
+            source: Arc::clone(&prepared.source),
+            session: format!("session-{}", place.session + 1).into(),
             parent: Arc::default(),
             harness: Arc::clone(&self.harness),
-            model: Arc::clone(&self.models[plan.model]),
-            role: Arc::clone(&self.roles[plan.role]),
-            started_at_ms: calendar.epoch_ms.saturating_add_unsigned(since_epoch_ms),
-            resolution: self.population.resolution().into(),
+            model: Arc::clone(&prepared.models[plan.model]),
+            role: Arc::clone(&prepared.roles[plan.role]),
+            started_at_ms,
+            resolution: population.resolution().into(),
             status: RunStatus::Run,
             end: recorded_end(plan.fate),
             end_ms,
             measured,
             events,
+        }
+    }
+}
+
+impl<'m> Prepared<'m> {
+    fn new(model: &Model, name: &str, population: &'m Population, symbols: &mut Symbols) -> Self {
+        let tools = population.tools().map_or(&[][..], |tools| &tools.list);
+        let roles = &population.roles().list;
+        let models = &population.models().list;
+        Self {
+            population,
+            tool_names: tools
+                .iter()
+                .map(|tool| symbols.intern(&tool.name))
+                .collect(),
+            source: format!("{}/{name}", model.name()).into(),
+            roles: roles.iter().map(|role| role.name.as_str().into()).collect(),
+            models: models
+                .iter()
+                .map(|model| model.name.as_str().into())
+                .collect(),
         }
     }
 }

@@ -41,19 +41,28 @@
 //! ```
 
 mod error;
+pub mod fit;
 mod generate;
 mod inversion;
+mod mixture;
 mod model;
+mod outages;
+mod pace;
 mod plan;
 mod quantiles;
 mod record;
 pub(crate) mod rng;
+mod sessions;
+mod suspend;
+pub mod validate;
 mod writer;
 
 pub use error::ModelError;
 pub use generate::{Generator, Options, Sampling};
+pub use mixture::Component;
 pub use model::{
-    Calendar, Ends, Model, Population, Ppm, Retry, Role, RoleList, RunFigure, SourceResolution,
-    Streaming, Tool, Tools, Weighted, WeightedList,
+    Backoff, Calendar, Compaction, Ends, Likeness, Model, Outages, Population, Ppm, Retry, Role,
+    RoleList, RunFigure, SourceResolution, Streaming, Suspends, Tool, Tools, Weighted,
+    WeightedList,
 };
 pub use quantiles::{Knot, Quantiles, Unit};

@@ -4,19 +4,28 @@
 //! assumed figures itself; every other table says with `assumed` whether its figures were measured.
 
 mod check;
+mod extras;
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+
+pub use extras::{Backoff, Compaction, Likeness, Outages, Suspends};
 
 use super::ModelError;
 use super::quantiles::{Quantiles, Unit};
 use crate::run::{Resolution, WaitKind};
 
 /// A share in parts per million, at most the whole.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Ord, PartialEq, PartialOrd)]
-#[serde(try_from = "u64")]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(try_from = "u64", into = "u64")]
 pub struct Ppm(u32);
+
+impl From<Ppm> for u64 {
+    fn from(ppm: Ppm) -> Self {
+        ppm.as_u64()
+    }
+}
 
 impl Ppm {
     /// Parts per million that make the whole.
@@ -47,18 +56,23 @@ pub struct Model {
     about: String,
     source: String,
     calendar: Calendar,
+    mixed: bool,
     populations: BTreeMap<String, Population>,
 }
 
-#[derive(Debug, Deserialize)]
+/// A model as it stands in a file; `P` is the form of a population.
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-struct ModelDocument {
-    schema_version: u32,
-    name: String,
-    about: String,
-    source: String,
-    calendar: Calendar,
-    population: BTreeMap<String, Population>,
+pub(super) struct ModelDocument<P = Population> {
+    pub(super) schema_version: u32,
+    pub(super) name: String,
+    pub(super) about: String,
+    pub(super) source: String,
+    /// Sessions of all populations are mixed unless one is asked for.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) mixed: bool,
+    pub(super) calendar: Calendar,
+    pub(super) population: BTreeMap<String, P>,
 }
 
 impl TryFrom<ModelDocument> for Model {
@@ -79,6 +93,7 @@ impl TryFrom<ModelDocument> for Model {
             about: document.about,
             source: document.source,
             calendar: document.calendar,
+            mixed: document.mixed,
             populations: document.population,
         })
     }
@@ -103,6 +118,11 @@ impl Model {
     /// How runs are dated and grouped.
     pub const fn calendar(&self) -> &Calendar {
         &self.calendar
+    }
+
+    /// Whether sessions of all populations are mixed, by their weights, where no population is asked for.
+    pub const fn is_mixed(&self) -> bool {
+        self.mixed
     }
 
     /// The populations by name, in name order.
@@ -138,7 +158,7 @@ impl Model {
 }
 
 /// How runs are dated and grouped; dates never drive a run.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Calendar {
     /// Whether the figures of this table were assumed.
@@ -152,7 +172,7 @@ pub struct Calendar {
 }
 
 /// How finely the telemetry behind a population stamps output.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SourceResolution {
     /// One stamp per finished block: runs get one `message_end` per block, waits are upper bounds.
@@ -171,7 +191,7 @@ impl From<SourceResolution> for Resolution {
 }
 
 /// A figure of whole runs, beside the waits in them.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunFigure {
     /// Latest activity minus start; quoted, not drawn.
@@ -214,29 +234,93 @@ pub struct Population {
     streaming: Option<Streaming>,
     retry: Option<Retry>,
     ends: Ends,
+    weight: u32,
+    runs_per_session: Option<Quantiles>,
+    by: Vec<Special>,
+    likeness: Option<Likeness>,
+    compaction: Option<Compaction>,
+    suspends: Option<Suspends>,
 }
 
-#[derive(Debug, Deserialize)]
+/// A population as it stands in a file.
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-struct PopulationDocument {
-    about: String,
-    resolution: SourceResolution,
-    approvals_in_tools: bool,
-    #[serde(default)]
-    caveats: Vec<String>,
-    wait: BTreeMap<String, Quantiles>,
-    #[serde(default)]
-    run: BTreeMap<RunFigure, Quantiles>,
-    roles: RoleList,
-    models: WeightedList,
-    tools: Option<Tools>,
-    streaming: Option<Streaming>,
-    retry: Option<Retry>,
-    ends: Ends,
+pub(super) struct PopulationDocument {
+    pub(super) about: String,
+    pub(super) resolution: SourceResolution,
+    pub(super) approvals_in_tools: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) caveats: Vec<String>,
+    /// How common its sessions are where populations are mixed.
+    #[serde(default = "one")]
+    pub(super) weight: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) runs_per_session: Option<Quantiles>,
+    pub(super) wait: BTreeMap<String, Quantiles>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) run: BTreeMap<RunFigure, Quantiles>,
+    pub(super) roles: RoleList,
+    pub(super) models: WeightedList,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tools: Option<Tools>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) streaming: Option<Streaming>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) retry: Option<Retry>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) likeness: Option<Likeness>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) compaction: Option<Compaction>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) suspends: Option<Suspends>,
+    pub(super) ends: Ends,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) by: Vec<SpecialDocument>,
 }
+
+const fn one() -> u32 {
+    1
+}
+
+/// Waits of the runs of one model, one role, or both, as they stand in a file.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SpecialDocument {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) model: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) role: Option<String>,
+    pub(super) wait: BTreeMap<String, Quantiles>,
+}
+
+/// The same with its kinds.
+#[derive(Clone, Debug, Eq, PartialEq)]
+struct Special {
+    model: Option<String>,
+    role: Option<String>,
+    waits: BTreeMap<WaitKind, Quantiles>,
+}
+
+impl Special {
+    /// How well it fits a run: 0 for not at all, more for more of its marks.
+    fn fit(&self, role: &str, model: &str) -> u32 {
+        let mark = |own: &Option<String>, of_run: &str, points: u32| match own {
+            None => Some(0),
+            Some(own) if own == of_run => Some(points),
+            Some(_) => None,
+        };
+        match (mark(&self.model, model, 2), mark(&self.role, role, 1)) {
+            (Some(model), Some(role)) => model + role,
+            _ => 0,
+        }
+    }
+}
+
+/// The law of each kind of wait, for the runs of one role and model.
+pub(super) type Laws<'p> = [Option<&'p Quantiles>; WaitKind::ALL.len()];
 
 /// Roles of runs with their turns.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct RoleList {
     /// Whether the weights were assumed.
@@ -246,7 +330,7 @@ pub struct RoleList {
 }
 
 /// A role (subagent type).
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Role {
     /// Its name; empty for a main agent.
@@ -254,11 +338,12 @@ pub struct Role {
     /// How common it is, relative to the other roles.
     pub weight: u32,
     /// Its number of turns; without it the population's.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub turns: Option<Quantiles>,
 }
 
 /// Names to pick from.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct WeightedList {
     /// Whether names and weights were assumed.
@@ -268,7 +353,7 @@ pub struct WeightedList {
 }
 
 /// A name with its weight.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Weighted {
     /// The name.
@@ -278,7 +363,7 @@ pub struct Weighted {
 }
 
 /// Tool calls.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tools {
     /// Whether the shares and weights were assumed.
@@ -297,7 +382,7 @@ pub struct Tools {
 }
 
 /// One tool.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tool {
     /// Its name.
@@ -305,10 +390,13 @@ pub struct Tool {
     /// How common its calls are, relative to the other tools.
     pub weight: u32,
     /// Name of the kind its wait is recorded as.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub wait: Option<String>,
     /// How long a call takes; without it the population's wait of that kind.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub duration: Option<Quantiles>,
     /// A running call reports so often, ms; without it never.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub update_every_ms: Option<u64>,
 }
 
@@ -321,7 +409,7 @@ impl Tool {
 }
 
 /// Pieces of an answer after its first.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Streaming {
     /// Whether the number of pieces was assumed.
@@ -331,7 +419,7 @@ pub struct Streaming {
 }
 
 /// Failed provider calls and what follows them.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Retry {
     /// Whether the shares and the schedule were assumed.
@@ -343,14 +431,24 @@ pub struct Retry {
     /// So many failed calls in one turn end the run as failed.
     pub failures_max: u32,
     /// Announced delay after the first, second, … failed call, ms; the last one stays.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub schedule_ms: Vec<u64>,
+    /// A schedule with jitter in its place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backoff: Option<Backoff>,
+    /// Failed calls are recorded by nothing: they make one long silence with the answer that follows.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub silent: bool,
+    /// Outages that runs share.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outages: Option<Outages>,
 }
 
 /// How runs end when they do not complete; each share is of all runs.
 ///
 /// A run that is cut before any output would be no run (`DEFINITIONS.md` section 5), so endings
 /// while the model is awaited come in the second turn at the earliest.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ends {
     /// Whether the shares were assumed.
@@ -377,9 +475,15 @@ pub struct Ends {
     #[serde(default)]
     pub looped_ppm: Ppm,
     /// The number of turns of a run that loops.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub looped_turns: Option<Quantiles>,
     /// How long the record of a hung run goes on after its last activity.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub record_after_hang: Option<Quantiles>,
+    /// Numbers of turns are those that runs came to, cut ones included; otherwise a cut run has a uniform part of its
+    /// turns.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub turns_as_recorded: bool,
 }
 
 impl Ends {
@@ -471,6 +575,47 @@ impl Population {
         &self.ends
     }
 
+    /// How common its sessions are where populations are mixed.
+    pub const fn weight(&self) -> u32 {
+        self.weight
+    }
+
+    /// Runs of one session where populations are mixed; without it the calendar's.
+    pub const fn runs_per_session(&self) -> Option<&Quantiles> {
+        self.runs_per_session.as_ref()
+    }
+
+    /// How alike the waits of a session or run are.
+    pub const fn likeness(&self) -> Option<&Likeness> {
+        self.likeness.as_ref()
+    }
+
+    /// Compactions, where there are any.
+    pub const fn compaction(&self) -> Option<&Compaction> {
+        self.compaction.as_ref()
+    }
+
+    /// Host suspends, where there are any.
+    pub const fn suspends(&self) -> Option<&Suspends> {
+        self.suspends.as_ref()
+    }
+
+    /// The law of each kind of wait for runs of that role and model: of the tables that name it, the one that names
+    /// more; a model goes before a role.
+    pub(super) fn laws(&self, role: &str, model: &str) -> Laws<'_> {
+        WaitKind::ALL.map(|kind| {
+            let special = self
+                .by
+                .iter()
+                .filter(|special| special.fit(role, model) > 0)
+                .filter_map(|special| Some((special.fit(role, model), special.waits.get(&kind)?)))
+                .max_by_key(|(fit, _)| *fit);
+            special
+                .map(|(_, law)| law)
+                .or_else(|| self.waits.get(&kind))
+        })
+    }
+
     /// The gap between two pieces of an answer: `inter_token` or `stream_gap`, by resolution.
     pub(super) const fn piece_gap(&self) -> WaitKind {
         match self.resolution {
@@ -504,7 +649,7 @@ impl Population {
                 .filter(|knot| knot.assumed)
                 .map(super::Knot::label)
                 .collect();
-            if labels.len() == table.knots().len() {
+            if table.is_assumed() {
                 places.push(place);
             } else if !labels.is_empty() {
                 places.push(format!("{place} ({})", labels.join(", ")));
@@ -553,6 +698,27 @@ impl Population {
                 self.retry.as_ref().is_some_and(|retry| retry.assumed),
             ),
             ("ends", self.ends.assumed),
+            (
+                "likeness",
+                self.likeness.is_some_and(|likeness| likeness.assumed),
+            ),
+            (
+                "compaction",
+                self.compaction.is_some_and(|compaction| compaction.assumed),
+            ),
+            (
+                "suspends",
+                self.suspends
+                    .as_ref()
+                    .is_some_and(|suspends| suspends.assumed),
+            ),
+            (
+                "retry.outages",
+                self.retry
+                    .as_ref()
+                    .and_then(|retry| retry.outages.as_ref())
+                    .is_some_and(|outages| outages.assumed),
+            ),
         ];
         let assumed = tables.into_iter().filter(|(_, assumed)| *assumed);
         places.extend(assumed.map(|(place, _)| place.to_owned()));

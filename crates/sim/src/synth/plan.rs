@@ -4,6 +4,7 @@
 //! known before any of them is drawn.
 
 use super::model::{Population, Ppm};
+use super::pace::Pace;
 use super::rng::{Purpose, Stream};
 
 /// How a run ends.
@@ -56,14 +57,28 @@ pub(super) struct Plan {
 
 impl Plan {
     /// The plan of run number `run`.
-    pub(super) fn new(population: &Population, seed: u64, run: u64) -> Self {
+    pub(super) fn new(
+        population: &Population,
+        pace: &Pace,
+        seed: u64,
+        run: u64,
+        session: u64,
+    ) -> Self {
         let mut shape = Stream::new(seed, run, Purpose::Shape);
         let roles = &population.roles().list;
         let role = shape.pick(roles.iter().map(|role| u64::from(role.weight)));
         let models = &population.models().list;
-        let model = shape.pick(models.iter().map(|model| u64::from(model.weight)));
+        let weights = models.iter().map(|model| u64::from(model.weight));
+        // Where sessions have a size of their own, they have a model of their own too.
+        let model = if population.runs_per_session().is_some() {
+            Stream::new(seed, session, Purpose::SessionModel).pick(weights)
+        } else {
+            shape.pick(weights)
+        };
         let turns = population.turns_of(&roles[role]);
-        let turns = turns.map_or(1, |turns| turns.value(shape.unit())).max(1);
+        let turns = turns
+            .map_or(1, |turns| turns.value(pace.of_turns(shape.unit())))
+            .max(1);
         let mut fate = drawn_fate(population, &mut shape);
         let turns = match fate {
             Fate::Completed => turns,
@@ -71,6 +86,7 @@ impl Plan {
                 let law = population.ends().looped_turns.as_ref();
                 law.map_or(turns, |law| law.value(shape.unit()).max(1))
             }
+            _ if population.ends().turns_as_recorded => turns + u64::from(fate.before_output()),
             // An ending that comes before the output of its turn needs a turn before it.
             _ if fate.before_output() => 2 + shape.below(turns.max(2) - 1),
             _ => 1 + shape.below(turns),

@@ -1,22 +1,25 @@
-//! A distribution as a table of quantiles.
+//! A distribution: a table of quantiles, a parametric mixture, or samples.
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::ModelError;
+use super::mixture::{Component, mixture_value, sample_value};
 
 /// The whole of a probability, in the millionths that quantiles are written in.
 const ONE: u32 = 1_000_000;
 
 /// What the values of a table count.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// Milliseconds.
     Ms,
     /// Pieces of one answer after the first.
     Pieces,
+    /// Runs of one session.
+    Runs,
     /// Model turns.
     Turns,
 }
@@ -27,16 +30,17 @@ impl Unit {
         match self {
             Self::Ms => "ms",
             Self::Pieces => "pieces",
+            Self::Runs => "runs",
             Self::Turns => "turns",
         }
     }
 
-    /// Largest value of a table: 3 years, 1,000 pieces or 10,000 turns. The longest run that such
+    /// Largest value of a table: 3 years, 1,000 pieces or runs, or 10,000 turns. The longest run that such
     /// tables make stays below the end of `u64` milliseconds.
     pub const fn limit(self) -> u64 {
         match self {
             Self::Ms => 100_000_000_000,
-            Self::Pieces => 1000,
+            Self::Pieces | Self::Runs => 1000,
             Self::Turns => 10_000,
         }
     }
@@ -66,32 +70,188 @@ impl Knot {
 /// The 1 makes a value of 0 possible and moves nothing that matters from a few ms up. Below the
 /// lowest and above the highest knot there is nothing: the knots of probability 0 and 1, `min` and
 /// `max`, are always there. Values are rounded to whole units.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
-#[serde(try_from = "QuantileTable")]
+///
+/// In its place may stand a mixture of [`Component`]s, whose values end at the unit's limit or at `max`, or samples as
+/// (value, count), whose quantiles are nearest ranks.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(try_from = "QuantileTable", into = "QuantileTable")]
 pub struct Quantiles {
     unit: Unit,
     n: Option<u64>,
     source: Option<String>,
     knots: Vec<Knot>,
+    other: Option<Other>,
+}
+
+/// What stands in the place of a table.
+#[derive(Clone, Debug, Eq, PartialEq)]
+enum Other {
+    Mixture {
+        components: Vec<Component>,
+        max: u64,
+        assumed: bool,
+    },
+    Samples(Vec<(u64, u64)>),
 }
 
 /// The table as it stands in a file.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-struct QuantileTable {
-    unit: Unit,
-    n: Option<u64>,
-    source: Option<String>,
-    #[serde(default)]
-    quantiles: BTreeMap<String, u64>,
-    #[serde(default)]
-    assumed_quantiles: BTreeMap<String, u64>,
+pub(super) struct QuantileTable {
+    pub(super) unit: Unit,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) n: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) source: Option<String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) quantiles: BTreeMap<String, u64>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) assumed_quantiles: BTreeMap<String, u64>,
+    /// A mixture in place of quantiles.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) mixture: Vec<Component>,
+    /// Whether the mixture was assumed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) assumed: bool,
+    /// The largest value of the mixture.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) max: Option<u64>,
+    /// Samples (value, count) in place of quantiles.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) samples: Vec<(u64, u64)>,
+}
+
+impl QuantileTable {
+    /// Quantiles of samples and nothing else.
+    pub(super) const fn of(unit: Unit, n: u64, quantiles: BTreeMap<String, u64>) -> Self {
+        Self {
+            unit,
+            n: Some(n),
+            source: None,
+            quantiles,
+            assumed_quantiles: BTreeMap::new(),
+            mixture: Vec::new(),
+            assumed: false,
+            max: None,
+            samples: Vec::new(),
+        }
+    }
+
+    /// The mixture or the samples, where they stand in place of quantiles.
+    fn other(&mut self) -> Result<Option<Other>, ModelError> {
+        let tabled = !self.quantiles.is_empty() || !self.assumed_quantiles.is_empty();
+        let forms = [tabled, !self.mixture.is_empty(), !self.samples.is_empty()];
+        if forms.into_iter().filter(|given| *given).count() > 1 {
+            return Err(ModelError::TwoForms);
+        }
+        if self.mixture.is_empty() && (self.assumed || self.max.is_some()) {
+            return Err(ModelError::MissingTable {
+                part: "a distribution with assumed or max".to_owned(),
+                table: "its mixture".to_owned(),
+            });
+        }
+        let limit = self.unit.limit();
+        let within = |name: &str, value: u64| {
+            if value <= limit {
+                return Ok(());
+            }
+            Err(ModelError::Limit {
+                name: name.to_owned(),
+                value,
+                limit,
+            })
+        };
+        if !self.mixture.is_empty() {
+            let max = self.max.unwrap_or(limit);
+            within("max", max)?;
+            let heavy = self.mixture.iter().map(|one| one.weight());
+            if heavy
+                .clone()
+                .any(|weight| weight > ModelError::WEIGHT_LIMIT)
+            {
+                let value = heavy.max().unwrap_or(0);
+                let (name, limit) = ("weight".to_owned(), ModelError::WEIGHT_LIMIT);
+                return Err(ModelError::Limit { name, value, limit });
+            }
+            if heavy.sum::<u64>() == 0 {
+                return Err(ModelError::NothingToPick("mixture".to_owned()));
+            }
+            if let Some(bad) = self.mixture.iter().find(|one| !one.is_proper()) {
+                return Err(ModelError::Component(format!("{bad:?}")));
+            }
+            return Ok(Some(Other::Mixture {
+                components: std::mem::take(&mut self.mixture),
+                max,
+                assumed: self.assumed,
+            }));
+        }
+        if self.samples.is_empty() {
+            return Ok(None);
+        }
+        let mut samples = std::mem::take(&mut self.samples);
+        samples.sort_unstable();
+        for &(value, count) in &samples {
+            within("sample", value)?;
+            if count == 0 || count > ModelError::WEIGHT_LIMIT {
+                let (name, limit) = ("count of a sample".to_owned(), ModelError::WEIGHT_LIMIT);
+                return Err(if count == 0 {
+                    ModelError::Zero("count of a sample")
+                } else {
+                    ModelError::Limit {
+                        name,
+                        value: count,
+                        limit,
+                    }
+                });
+            }
+        }
+        Ok(Some(Other::Samples(samples)))
+    }
+}
+
+impl From<Quantiles> for QuantileTable {
+    fn from(quantiles: Quantiles) -> Self {
+        let mut table = Self::of(quantiles.unit, 0, BTreeMap::new());
+        table.n = quantiles.n;
+        table.source = quantiles.source;
+        for knot in &quantiles.knots {
+            let place = if knot.assumed {
+                &mut table.assumed_quantiles
+            } else {
+                &mut table.quantiles
+            };
+            place.insert(knot.label(), knot.value);
+        }
+        match quantiles.other {
+            None => {}
+            Some(Other::Samples(samples)) => table.samples = samples,
+            Some(Other::Mixture {
+                components,
+                max,
+                assumed,
+            }) => {
+                table.mixture = components;
+                table.max = Some(max);
+                table.assumed = assumed;
+            }
+        }
+        table
+    }
 }
 
 impl TryFrom<QuantileTable> for Quantiles {
     type Error = ModelError;
 
-    fn try_from(table: QuantileTable) -> Result<Self, ModelError> {
+    fn try_from(mut table: QuantileTable) -> Result<Self, ModelError> {
+        if let Some(other) = table.other()? {
+            return Ok(Self {
+                unit: table.unit,
+                n: table.n,
+                source: table.source,
+                knots: Vec::new(),
+                other: Some(other),
+            });
+        }
         let published = table.quantiles.iter().map(|entry| (entry, false));
         let assumed = table.assumed_quantiles.iter().map(|entry| (entry, true));
         let mut knots: Vec<Knot> = Vec::new();
@@ -137,6 +297,7 @@ impl TryFrom<QuantileTable> for Quantiles {
             n: table.n,
             source: table.source,
             knots,
+            other: None,
         })
     }
 }
@@ -157,13 +318,30 @@ impl Quantiles {
         self.source.as_deref()
     }
 
-    /// The points of the function, by rising probability, `min` first and `max` last.
+    /// The points of the table, by rising probability, `min` first and `max` last; none of a mixture or of samples.
     pub fn knots(&self) -> &[Knot] {
         &self.knots
     }
 
+    /// Whether all of it was assumed.
+    pub fn is_assumed(&self) -> bool {
+        match &self.other {
+            None => self.knots.iter().all(|knot| knot.assumed),
+            Some(Other::Mixture { assumed, .. }) => *assumed,
+            Some(Other::Samples(_)) => false,
+        }
+    }
+
     /// The value at `probability`, which is held to [0, 1].
     pub fn value(&self, probability: f64) -> u64 {
+        let held = probability.clamp(0.0, 1.0);
+        match &self.other {
+            None => {}
+            Some(Other::Mixture {
+                components, max, ..
+            }) => return mixture_value(components, held, *max),
+            Some(Other::Samples(samples)) => return sample_value(samples, held),
+        }
         let p = probability.clamp(0.0, 1.0) * f64::from(ONE);
         let above = self
             .knots
@@ -202,7 +380,7 @@ fn p_ppm(label: &str) -> Option<u32> {
 }
 
 /// The label of a probability in millionths, the shortest that [`p_ppm`] reads back.
-fn label(p_ppm: u32) -> String {
+pub(super) fn label(p_ppm: u32) -> String {
     match p_ppm {
         0 => "min".to_owned(),
         ONE => "max".to_owned(),

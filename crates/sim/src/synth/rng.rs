@@ -28,6 +28,22 @@ pub(crate) enum Purpose {
     End = 8,
     /// Order of the strata over the whole fleet.
     Strata = 9,
+    /// Which population a block of runs belongs to, session by session.
+    Sessions = 14,
+    /// What the waits of one session have in common.
+    SessionPace = 15,
+    /// What the waits of one run have in common.
+    RunPace = 16,
+    /// When the provider is out, and for how long.
+    Outage = 17,
+    /// Which calls an outage fails, and the jitter of backoffs.
+    Retries = 18,
+    /// Where the context is compacted, and for how long.
+    Compaction = 19,
+    /// Whether, where and how long the host sleeps.
+    Suspend = 20,
+    /// The model that the runs of one session use.
+    SessionModel = 22,
     /// How long a parent thinks between its waits.
     Think = 10,
     /// Where a run stands in the order in which parents take them.

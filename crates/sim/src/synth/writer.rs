@@ -1,9 +1,12 @@
 //! Writes the events of one run, from its plan and from the streams that its times are drawn from.
 
-use policysim_policy::{CallId, Kind, Outcome};
+use policysim_policy::retry::Draw;
+use policysim_policy::{CallId, Kind, Millis, Outcome, RetrySchedule};
 
 use super::inversion::Inversion;
-use super::model::{Population, SourceResolution, Tool, Tools};
+use super::model::{Laws, Population, Retry, SourceResolution, Tool, Tools};
+use super::outages::is_out;
+use super::pace::Pace;
 use super::plan::{Fate, Plan};
 use super::quantiles::Quantiles;
 use super::record::Record;
@@ -21,17 +24,33 @@ pub(super) struct Written {
     pub(super) end_ms: u64,
 }
 
+/// What a run is made of beside its plan.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Setting<'g> {
+    pub(super) population: &'g Population,
+    /// Of each tool of the population, its name.
+    pub(super) tool_names: &'g [Symbol],
+    /// Pre-token waits are stratified where there is one.
+    pub(super) inversion: Option<&'g Inversion>,
+    pub(super) pace: Pace,
+    pub(super) seed: u64,
+    pub(super) number: u64,
+    /// Start of the run, ms since the Unix epoch: when outages meet it.
+    pub(super) started_at_ms: i64,
+}
+
 /// Writes one run.
 pub(super) struct Writer<'g> {
+    setting: Setting<'g>,
     population: &'g Population,
-    /// Of each tool of the population, its name.
+    laws: Laws<'g>,
     tool_names: &'g [Symbol],
-    inversion: Option<&'g Inversion>,
-    number: u64,
     record: Record,
     pre_token: Stream,
     pre_token_waits: u64,
     failure_times: Stream,
+    retries: Stream,
+    compaction: Stream,
     streaming: Stream,
     calls: Stream,
     call_times: Stream,
@@ -40,24 +59,23 @@ pub(super) struct Writer<'g> {
 }
 
 impl<'g> Writer<'g> {
-    /// A writer of run number `number`. Pre-token waits are stratified where there is an `inversion`.
-    pub(super) fn new(
-        population: &'g Population,
-        tool_names: &'g [Symbol],
-        inversion: Option<&'g Inversion>,
-        seed: u64,
-        number: u64,
-    ) -> Self {
-        let stream = |purpose| Stream::new(seed, number, purpose);
+    /// A writer of the run of that plan.
+    pub(super) fn new(setting: &Setting<'g>, plan: &Plan) -> Self {
+        let population = setting.population;
+        let stream = |purpose| Stream::new(setting.seed, setting.number, purpose);
+        let role = &population.roles().list[plan.role].name;
+        let model = &population.models().list[plan.model].name;
         Self {
+            setting: *setting,
             population,
-            tool_names,
-            inversion,
-            number,
+            laws: population.laws(role, model),
+            tool_names: setting.tool_names,
             record: Record::default(),
             pre_token: stream(Purpose::PreToken),
             pre_token_waits: 0,
             failure_times: stream(Purpose::FailureTimes),
+            retries: stream(Purpose::Retries),
+            compaction: stream(Purpose::Compaction),
             streaming: stream(Purpose::Streaming),
             calls: stream(Purpose::Calls),
             call_times: stream(Purpose::CallTimes),
@@ -76,7 +94,8 @@ impl<'g> Writer<'g> {
             let handed_off_ms = self.record.now_ms();
             self.record
                 .push(RunEvent::new(handed_off_ms, Kind::TurnStart));
-            let sent_ms = self.failed_calls(handed_off_ms, failed, fate);
+            let handed_off_ms = self.compacted(handed_off_ms, turn);
+            let (sent_ms, failed) = self.failed_calls(handed_off_ms, failed, fate);
             end_ms = match fate {
                 Some(Fate::Failed) => sent_ms,
                 Some(Fate::HungBeforeOutput) => self.hung(sent_ms),
@@ -102,31 +121,34 @@ impl<'g> Writer<'g> {
     ///
     /// A recorded log shows a failed call and then the next output, so a `retry` wait measured there
     /// holds the latency of the resent call. Here the resend itself is known and ends the wait.
-    fn failed_calls(&mut self, handed_off_ms: u64, failed: u32, fate: Option<Fate>) -> u64 {
+    /// Gives also how many calls failed, those of an outage included.
+    fn failed_calls(&mut self, handed_off_ms: u64, planned: u32, fate: Option<Fate>) -> (u64, u32) {
         let mut t_ms = handed_off_ms;
         let Some(retry) = self.population.retry() else {
-            return t_ms;
+            return (t_ms, 0);
         };
-        for attempt in 0..failed {
-            t_ms += drawn(
-                law(self.population, WaitKind::ErrorWait),
-                &mut self.failure_times,
-            );
+        let mut attempt = 0;
+        while attempt < planned || self.fails_in_outage(retry, attempt, t_ms, fate) {
+            t_ms += drawn(self.law(WaitKind::ErrorWait), &mut self.failure_times);
             let first = (attempt == 0).then_some(Wait {
                 kind: WaitKind::ErrorWait,
                 ms: t_ms - handed_off_ms,
             });
-            if fate == Some(Fate::Failed) && attempt + 1 == failed {
+            if fate == Some(Fate::Failed) && attempt + 1 == planned {
                 let outcome = Some(Outcome::Failed);
                 self.record.push(RunEvent {
                     outcome,
-                    wait: first,
+                    wait: first.filter(|_| !retry.silent),
                     ..activity(t_ms, Kind::RunEnd)
                 });
-                return t_ms;
+                return (t_ms, planned);
             }
-            let step = (attempt as usize).min(retry.schedule_ms.len() - 1);
-            let delay_ms = retry.schedule_ms[step];
+            let delay_ms = self.delay_ms(retry, attempt);
+            attempt += 1;
+            if retry.silent {
+                t_ms += delay_ms;
+                continue;
+            }
             self.record.push(RunEvent {
                 announced_ms: Some(delay_ms),
                 wait: first,
@@ -142,7 +164,72 @@ impl<'g> Writer<'g> {
                 ..RunEvent::new(t_ms, Kind::RetryEnd)
             });
         }
-        t_ms
+        (t_ms, attempt)
+    }
+
+    /// Whether the call sent at `t_ms` fails because the provider is out. An outage delays a run, it ends none.
+    fn fails_in_outage(
+        &mut self,
+        retry: &Retry,
+        attempt: u32,
+        t_ms: u64,
+        fate: Option<Fate>,
+    ) -> bool {
+        let Some(outages) = &retry.outages else {
+            return false;
+        };
+        let at_ms = self.setting.started_at_ms.saturating_add_unsigned(t_ms);
+        fate != Some(Fate::Failed)
+            && attempt + 1 < retry.failures_max
+            && is_out(outages, self.setting.seed, at_ms)
+            && self.retries.chance(outages.fail_ppm)
+    }
+
+    /// The wait before the next attempt, when so many have failed before.
+    fn delay_ms(&mut self, retry: &Retry, before: u32) -> u64 {
+        let Some(backoff) = &retry.backoff else {
+            let step = (before as usize).min(retry.schedule_ms.len() - 1);
+            return retry.schedule_ms[step];
+        };
+        let schedule = RetrySchedule {
+            retries: retry.failures_max,
+            first_delay: Millis::new(backoff.first_delay_ms),
+            factor: backoff.factor,
+            jitter_up_percent: backoff.jitter_up_percent,
+            jitter_down_percent: backoff.jitter_down_percent,
+            cap: Millis::new(backoff.cap_ms),
+        };
+        let parts = u32::try_from(self.retries.below(1_000_001)).unwrap_or(0);
+        let draw = Draw::from_parts_per_million(parts);
+        schedule.scheduled(before + 1, draw).as_u64()
+    }
+
+    /// The compaction with which a turn may begin; gives when the model has control.
+    fn compacted(&mut self, t_ms: u64, turn: usize) -> u64 {
+        let Some(compaction) = self.population.compaction() else {
+            return t_ms;
+        };
+        if turn == 0 || !self.compaction.chance(compaction.turn_share_ppm) {
+            return t_ms;
+        }
+        if compaction.start_seen {
+            self.record.push(activity(t_ms, Kind::CompactionStart));
+        }
+        let ms = drawn(self.law(WaitKind::Compact), &mut self.compaction);
+        let wait = Some(Wait {
+            kind: WaitKind::Compact,
+            ms,
+        });
+        self.record.push(RunEvent {
+            wait,
+            ..activity(t_ms + ms, Kind::CompactionEnd)
+        });
+        t_ms + ms
+    }
+
+    /// The law of the waits of that kind.
+    const fn law(&self, kind: WaitKind) -> Option<&'g Quantiles> {
+        self.laws[kind as usize]
     }
 
     /// A hang from `t_ms` on: nothing happens until the record ends.
@@ -167,28 +254,35 @@ impl<'g> Writer<'g> {
 
     /// How long a wait had lasted when it was cut.
     fn cut_wait_ms(&mut self) -> u64 {
-        drawn(law(self.population, WaitKind::Censored), &mut self.end)
+        drawn(self.law(WaitKind::Censored), &mut self.end)
     }
 
     /// The wait that the turn's first output ends. Only waits without a failed call are recorded as
     /// `pre_token`, so only they are stratified.
     fn wait_for_output(&mut self, handed_off_ms: u64, sent_ms: u64, failed: u32) -> Wait {
-        let law = self.population.pre_token();
+        let law = self.law(WaitKind::PreToken);
+        let law = law.unwrap_or_else(|| self.population.pre_token());
+        let pace = self.setting.pace;
         if failed > 0 {
-            let ms = sent_ms - handed_off_ms + law.value(self.failure_times.unit());
+            let silent = self.population.retry().is_some_and(|retry| retry.silent);
+            let latency_ms = law.value(pace.of_model(self.failure_times.unit()));
             return Wait {
-                kind: WaitKind::PreTokenErr,
-                ms,
+                kind: if silent {
+                    WaitKind::PreToken
+                } else {
+                    WaitKind::PreTokenErr
+                },
+                ms: sent_ms - handed_off_ms + latency_ms,
             };
         }
         let u = self.pre_token.unit();
-        let p = self.inversion.map_or(u, |inversion| {
-            inversion.probability(self.number as usize, self.pre_token_waits, u)
+        let p = self.setting.inversion.map_or(u, |inversion| {
+            inversion.probability(self.setting.number as usize, self.pre_token_waits, u)
         });
         self.pre_token_waits += 1;
         Wait {
             kind: WaitKind::PreToken,
-            ms: law.value(p),
+            ms: law.value(pace.of_model(p)),
         }
     }
 
@@ -254,10 +348,9 @@ impl<'g> Writer<'g> {
         if self.population.streaming().is_none() {
             return 0;
         }
-        drawn(
-            law(self.population, self.population.piece_gap()),
-            &mut self.streaming,
-        )
+        let p = self.setting.pace.of_model(self.streaming.unit());
+        self.law(self.population.piece_gap())
+            .map_or(0, |law| law.value(p))
     }
 
     /// What follows an answer: the run's end, or calls; gives the time at which it is over, and for
@@ -353,10 +446,7 @@ impl<'g> Writer<'g> {
         events.push(start);
         let mut t_ms = start_ms;
         if asks_first {
-            let ms = drawn(
-                law(self.population, WaitKind::Approval),
-                &mut self.call_times,
-            );
+            let ms = drawn(self.law(WaitKind::Approval), &mut self.call_times);
             events.push(RunEvent {
                 kind: Kind::ApprovalStart,
                 ..plain(start)
@@ -373,7 +463,9 @@ impl<'g> Writer<'g> {
                 ..plain(start)
             });
         }
-        let taken_ms = drawn(population.duration_of(tool), &mut self.call_times);
+        let law = tool.duration.as_ref().or_else(|| self.law(kind));
+        let p = self.setting.pace.of_tool(self.call_times.unit());
+        let taken_ms = law.map_or(0, |law| law.value(p));
         if let Some(every_ms) = tool.update_every_ms {
             let updates = taken_ms.saturating_sub(1) / every_ms;
             for update in 1..=updates.min(UPDATES_MAX) {
@@ -442,11 +534,6 @@ const fn activity(t_ms: u64, kind: Kind) -> RunEvent {
     let mut event = RunEvent::new(t_ms, kind);
     event.flags = EventFlags::ACTIVITY;
     event
-}
-
-/// The law of the waits of that kind.
-fn law(population: &Population, kind: WaitKind) -> Option<&Quantiles> {
-    population.waits().get(&kind)
 }
 
 /// A draw from a law; 0 where there is none, which a valid model rules out where it matters.

@@ -89,7 +89,7 @@ fn gate(args: &GateArgs, global: &GlobalArgs) -> Result<ExitStatus> {
         places,
         explain: args.explain,
         seed: global.seed,
-        exit_code: status as u8,
+        exit_code: status.code(),
     };
     write(&result, &outputs)?;
     Ok(status)

@@ -2,13 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use super::{Population, PopulationDocument, Ppm};
+use super::{Likeness, Population, PopulationDocument, Ppm, Special, SpecialDocument};
 use crate::run::WaitKind;
 use crate::synth::ModelError;
 use crate::synth::quantiles::{Quantiles, Unit};
 
 /// Most failed calls in one turn.
 const FAILURES_LIMIT: u64 = 1000;
+
+/// The largest likeness: something stays by chance.
+const LIKENESS_LIMIT: u64 = 990_000;
 
 /// Most calls in one turn.
 const CALLS_LIMIT: u64 = 64;
@@ -17,12 +20,9 @@ impl TryFrom<PopulationDocument> for Population {
     type Error = ModelError;
 
     fn try_from(document: PopulationDocument) -> Result<Self, ModelError> {
-        let mut waits = BTreeMap::new();
-        for (name, table) in document.wait {
-            let kind = WaitKind::from_name(&name).ok_or(ModelError::WaitKind(name))?;
-            check_unit(&table, Unit::Ms, || format!("wait.{}", kind.name()))?;
-            waits.insert(kind, table);
-        }
+        let waits = read_waits(document.wait, "")?;
+        let by = document.by.into_iter().map(Special::try_from);
+        let by = by.collect::<Result<Vec<_>, _>>()?;
         for (figure, table) in &document.run {
             check_unit(table, figure.unit(), || format!("run.{figure:?}"))?;
         }
@@ -41,13 +41,49 @@ impl TryFrom<PopulationDocument> for Population {
             streaming: document.streaming,
             retry: document.retry,
             ends: document.ends,
+            weight: document.weight,
+            runs_per_session: document.runs_per_session,
+            by,
+            likeness: document.likeness,
+            compaction: document.compaction,
+            suspends: document.suspends,
         };
         population.check_names()?;
         population.check_tools()?;
         population.check_streaming_and_retry()?;
         population.check_ends()?;
+        population.check_extras()?;
         Ok(population)
     }
+}
+
+impl TryFrom<SpecialDocument> for Special {
+    type Error = ModelError;
+
+    fn try_from(document: SpecialDocument) -> Result<Self, ModelError> {
+        if document.model.is_none() && document.role.is_none() {
+            return Err(missing("an entry of by", "model or role"));
+        }
+        Ok(Self {
+            waits: read_waits(document.wait, "by.")?,
+            model: document.model,
+            role: document.role,
+        })
+    }
+}
+
+/// Waits by kind, in ms.
+fn read_waits(
+    tables: BTreeMap<String, Quantiles>,
+    place: &str,
+) -> Result<BTreeMap<WaitKind, Quantiles>, ModelError> {
+    let mut waits = BTreeMap::new();
+    for (name, table) in tables {
+        let kind = WaitKind::from_name(&name).ok_or(ModelError::WaitKind(name))?;
+        check_unit(&table, Unit::Ms, || format!("{place}wait.{}", kind.name()))?;
+        waits.insert(kind, table);
+    }
+    Ok(waits)
 }
 
 impl Population {
@@ -118,8 +154,27 @@ impl Population {
             if retry.failures_max == 0 {
                 return Err(ModelError::Zero("retry.failures_max"));
             }
-            if retry.schedule_ms.is_empty() {
-                return Err(missing("retry", "retry.schedule_ms"));
+            if retry.schedule_ms.is_empty() && retry.backoff.is_none() {
+                return Err(missing("retry", "retry.schedule_ms or retry.backoff"));
+            }
+            if let Some(backoff) = &retry.backoff {
+                let limit = Unit::Ms.limit();
+                at_most("retry.backoff.cap_ms", backoff.cap_ms, limit)?;
+                at_most(
+                    "retry.backoff.first_delay_ms",
+                    backoff.first_delay_ms,
+                    limit,
+                )?;
+                let jitter = u64::from(backoff.jitter_down_percent);
+                at_most("retry.backoff.jitter_down_percent", jitter, 100)?;
+            }
+            if let Some(outages) = &retry.outages {
+                check_unit(&outages.length, Unit::Ms, || {
+                    "retry.outages.length".to_owned()
+                })?;
+                if outages.every_ms == 0 {
+                    return Err(ModelError::Zero("retry.outages.every_ms"));
+                }
             }
             at_most(
                 "retry.failures_max",
@@ -169,6 +224,37 @@ impl Population {
             .any(|tool| tool.wait_kind() == WaitKind::Tool && tool.weight > 0);
         if in_tool.iter().any(|share| share.0 > 0) && !has_tool {
             return Err(missing("ends", "a tool that waits as tool"));
+        }
+        Ok(())
+    }
+
+    fn check_extras(&self) -> Result<(), ModelError> {
+        if let Some(runs) = &self.runs_per_session {
+            check_unit(runs, Unit::Runs, || "runs_per_session".to_owned())?;
+        }
+        if let Some(likeness) = &self.likeness {
+            let Likeness {
+                model_session_ppm,
+                model_run_ppm,
+                tool_session_ppm,
+                tool_run_ppm,
+                ..
+            } = likeness;
+            for (session, run) in [
+                (model_session_ppm, model_run_ppm),
+                (tool_session_ppm, tool_run_ppm),
+            ] {
+                let both = session.as_u64() + run.as_u64();
+                at_most("the sum of two shares of likeness", both, LIKENESS_LIMIT)?;
+            }
+            let turns = likeness.turns_session_ppm.as_u64();
+            at_most("likeness.turns_session_ppm", turns, LIKENESS_LIMIT)?;
+        }
+        if self.compaction.is_some() {
+            self.needs("compaction", WaitKind::Compact)?;
+        }
+        if let Some(suspends) = &self.suspends {
+            check_unit(&suspends.length, Unit::Ms, || "suspends.length".to_owned())?;
         }
         Ok(())
     }

@@ -50,14 +50,14 @@ impl Draw {
 }
 
 /// Adds run `number` to `batch`.
-pub fn run(seed: u64, number: u64, batch: &mut Batch) {
+pub(crate) fn run(seed: u64, number: u64, batch: &mut Batch) {
     let mut draw = Draw(seed ^ number.wrapping_mul(0xd134_2543_de82_ef95));
     let wanted = draw.lognormal(315.0, 1.0) as usize;
     let fate = draw.unit();
     let first = batch.events().len();
     let mut at = 0;
     let mut calls = 0;
-    let mut push = |batch: &mut Batch, at: u64, kind: Kind, id: u64| {
+    let push = |batch: &mut Batch, at: u64, kind: Kind, id: u64| {
         let mut event = RunEvent::new(at, kind);
         event.id = CallId::new(id);
         batch.events_mut().push(&event);
@@ -155,7 +155,7 @@ fn tools(draw: &mut Draw, at: &mut u64, calls: &mut u64, mut push: impl FnMut(u6
 }
 
 /// Batches of about `per_batch` events with at least `events` in all.
-pub fn batches(seed: u64, events: usize, per_batch: usize) -> Vec<Batch> {
+pub(crate) fn batches(seed: u64, events: usize, per_batch: usize) -> Vec<Batch> {
     let (mut found, mut batch) = (Vec::new(), Batch::default());
     let (mut total, mut number) = (0, 0);
     while total + batch.events().len() < events {
