@@ -5,12 +5,13 @@ use std::fs;
 use crate::{Done, Place, finish, fleet, repository};
 
 /// Every command and subcommand.
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 18] = [
     "",
     "import",
     "gaps",
     "replay",
     "sweep",
+    "settle",
     "policy",
     "policy list",
     "policy show",
@@ -18,6 +19,7 @@ const COMMANDS: [&str; 16] = [
     "policy conform",
     "policy schema",
     "synth",
+    "synth fit",
     "synth run",
     "completions",
     "man",
@@ -57,6 +59,11 @@ fn place() -> Place {
     place.write(
         "policy.toml",
         "preset = \"pi-desktop-0129\"\nidle = \"360s\"\n",
+    );
+    let samples = (0..400_u64).map(|n| format!("pre_token,{},run-{}\n", 1_000 + n * 37, n / 4));
+    place.write(
+        "waits.csv",
+        format!("kind,duration_ms,run\n{}", samples.collect::<String>()),
     );
     fs::create_dir_all(place.path("home/.local/share/bash-completion/completions")).unwrap();
     place

@@ -20,7 +20,9 @@ mod local;
 mod privacy;
 mod regression;
 mod scenarios;
+mod settle;
 mod snapshots;
+mod synth;
 mod transcripts;
 
 use std::collections::BTreeMap;
