@@ -105,6 +105,61 @@ fn br_96_a_window_above_the_recorded_limit_is_not_identifiable() {
     }
 }
 
+/// Thirty equal runs, each killed after 2 s of work and 60 s of silence: every draw of sessions costs the same.
+#[test]
+fn the_cost_of_the_focus_has_its_interval_and_is_paired_with_the_base() {
+    let mut table = Table::default();
+    table.live(30, 100_000);
+    let place = table.place();
+    let options = "--idle 60s --hang-rate 0.000001% --max-false-kill 1%";
+    let found = sweep(&place, options);
+    let focus = &found["focus"];
+    let close = |value: &Value, expected: f64| {
+        let found = value.as_f64().unwrap_or_else(|| panic!("{focus:#}"));
+        assert!((found - expected).abs() < 1.0, "{found} is not {expected}");
+    };
+    let cost = &focus["cost_ranked"];
+    assert_eq!(cost["sessions"], 30);
+    close(&cost["point_ms"], 62_000.0);
+    close(&cost["interval_ms"]["lo"], 62_000.0);
+    close(&cost["interval_ms"]["up"], 62_000.0);
+    // the base's 300 s kill none of them
+    let rival = &focus["costs_more_than"][0];
+    assert_eq!(rival["cell"], Value::Null);
+    close(&rival["interval_ms"]["lo"], 62_000.0);
+    close(&rival["interval_ms"]["up"], 62_000.0);
+    // One mistake in three gaps of 1, 1 and 100 s: 30 in 3,060 s of activity.
+    let detector = &focus["detector"];
+    for side in ["lo", "up"] {
+        near(&detector["query_accuracy_interval"][side], 62.0 / 102.0);
+    }
+    let hours = &detector["mistakes_per_active_hour_interval"];
+    let within = 30.0 * 3600.0 / 3060.0;
+    assert!(hours["lo"].as_f64().unwrap() < within && within < hours["up"].as_f64().unwrap());
+    near(&detector["per_gap_rate"]["point"], 1.0 / 3.0);
+    let flat = place.run(&format!("sweep runs.csv {options}")).ok();
+    let flat = flat.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in [
+        "Cell 1 costs 62.0 s [62.0 … 62.0 s] per run",
+        "Cell 1 costs 62.0 s [62.0 … 62.0 s] more than pi-desktop-0129",
+    ] {
+        assert!(flat.contains(words), "{words}\n{flat}");
+    }
+    // A single session has no interval, and the reason stands in its place.
+    let mut table = Table::default();
+    table.live(1, 100_000);
+    let found = sweep(&table.place(), options);
+    let cost = &found["focus"]["cost_ranked"];
+    assert_eq!(cost["interval_ms"]["lo"], Value::Null);
+    assert_eq!(cost["reason"]["code"], "few_sessions");
+    // Too few kills for a spread: no interval rather than one without width.
+    let mut table = Table::default();
+    table.live(40, 5_000);
+    let cost = sweep(&table.place(), options)["focus"]["cost_ranked"].clone();
+    assert_eq!(cost["interval_ms"]["up"], Value::Null);
+    assert_eq!(cost["reason"]["need"], 5);
+}
+
 #[test]
 fn kills_that_seem_to_be_missing_leave_nothing_certified() {
     let mut table = Table::default();

@@ -72,6 +72,25 @@ fn finding<'v>(of: &'v Value, code: &str) -> Option<&'v str> {
     findings.iter().find(|found| found["code"] == code)?["text"].as_str()
 }
 
+/// Expected values from `numpy.percentile(range(1000, 10001, 1000), [50, 90, 95, 99, 99.9])`.
+#[test]
+fn type_7_stands_beside_type_1_where_asked() {
+    let values: Vec<u64> = (1..=10).map(|value| value * 1000).collect();
+    let (plain, text) = gaps(&of(&values), "");
+    assert!(waits(&plain).get("type7_ms").is_none() && !text.contains("type 7"));
+    let (found, text) = gaps(&of(&values), "--also-type7");
+    let expected = serde_json::json!([5500.0, 9100.0, 9550.0, 9910.0, 9991.0]);
+    assert_eq!(waits(&found)["type7_ms"], expected);
+    assert!(text.contains("type 7 5.5 s 9.1 s"), "{text}");
+    // cut silences: type 7 has no answer
+    let cut = table(values.iter().map(|&ms| (ms, ms == 3000, "", "")));
+    let (found, _) = gaps(&cut, "--also-type7");
+    assert_eq!(
+        waits(&found)["type7_ms"],
+        serde_json::json!([null, null, null, null, null])
+    );
+}
+
 /// Numbers in (0, 1) that look random and are the same everywhere.
 struct Numbers(u64);
 
@@ -584,6 +603,36 @@ fn suspends_and_throttles_are_said() {
     assert!(text.contains("in (g - 5 s, g]"), "{text}");
     let (found, _) = idle(&place, "");
     assert_eq!(finding(&found, "policy_throttle"), None);
+    // a sweep says it beside its answer
+    let line = "sweep runs.csv --base throttled.toml --idle 60s,300s";
+    let found = json(&place.run(&format!("{line} --format json")).ok());
+    assert!(finding(&found, "host_suspends").is_some(), "{found:#}");
+    assert!(finding(&found, "policy_throttle").is_some(), "{found:#}");
+    let text = one_space(&place.run(line).ok());
+    assert!(text.contains("may hold a host suspend"), "{text}");
+}
+
+/// Twelve readings of 60 s and more on a clock of 10 s: those of exactly 60 s may have been 50.001 s.
+#[test]
+fn a_coarse_clock_leaves_a_window_open_at_both_ends() {
+    let lengths: Vec<u64> = (1..=12).map(|tens| tens * 10_000).collect();
+    let place = Place::new();
+    place.write("waits.csv", of(&lengths));
+    place.write(
+        "minute.toml",
+        "preset = \"pi-desktop-0129\"\n[idle]\nwindow = \"60s\"\n",
+    );
+    let line = "gaps waits.csv --policy minute.toml";
+    let found = json(&place.run(&format!("{line} --format json")).ok());
+    let findings = waits(&found)["findings"].as_array().unwrap();
+    let coarse = findings
+        .iter()
+        .find(|found| found["code"] == "coarse_clock");
+    let reach = &coarse.unwrap()["figures"]["reach_window"];
+    let expected = serde_json::json!({ "window_ms": 60_000, "least_n": 6, "most_n": 7 });
+    assert_eq!(*reach, expected);
+    let text = one_space(&place.run(line).ok());
+    assert!(text.contains("so that 6 to 7 of them reach 60 s"), "{text}");
 }
 
 #[test]

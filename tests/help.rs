@@ -5,10 +5,13 @@ use std::fs;
 use crate::{Done, Place, finish, fleet, repository};
 
 /// Every command and subcommand.
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 19] = [
     "",
     "import",
     "gaps",
+    "gate",
+    "gate init",
+    "gate schema",
     "replay",
     "sweep",
     "policy",
@@ -58,6 +61,8 @@ fn place() -> Place {
         "policy.toml",
         "preset = \"pi-desktop-0129\"\nidle = \"360s\"\n",
     );
+    place.write("gate.toml", "[[rule]]\ncheck = \"all\"\n");
+    place.run("import fleet.csv --out before").ok();
     fs::create_dir_all(place.path("home/.local/share/bash-completion/completions")).unwrap();
     place
 }

@@ -13,6 +13,7 @@ mod errors;
 mod fleet;
 mod formats;
 mod gaps;
+mod gate;
 mod help;
 mod hostile;
 mod interrupt;

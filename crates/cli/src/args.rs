@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::commands::gate::GateArgs;
 use crate::commands::policy::PolicyArgs;
+use crate::commands::settle::args::SettleArgs;
 
 /// Size the timeouts that decide whether an LLM agent lives or dies.
 ///
@@ -52,10 +54,14 @@ pub(crate) enum Command {
     Import(ImportArgs),
     /// How long agents are silent: gap percentiles per wait kind and for the idle clock
     Gaps(GapsArgs),
+    /// Hold a policy and a window of telemetry to rules, for CI
+    Gate(Box<GateArgs>),
     /// Explain what one policy does to one run
     Replay(ReplayArgs),
     /// Compare candidate windows, budgets and caps over all runs
     Sweep(Box<SweepArgs>),
+    /// Simulate parents that wait for delegates: when does a hang settle?
+    Settle(Box<SettleArgs>),
     /// List, show, check and prove policies
     Policy(PolicyArgs),
     /// Draw synthetic runs from a model
@@ -221,6 +227,9 @@ pub(crate) struct GapsArgs {
     /// Compare with this dataset, the baseline: have silences moved?
     #[arg(long, value_name = "DATASET", conflicts_with = "by")]
     pub(crate) against: Option<PathBuf>,
+    /// Give quantiles by type 7 as well (spreadsheets, numpy), to compare tools; all else is type 1
+    #[arg(long)]
+    pub(crate) also_type7: bool,
     /// Show every interval: with sessions as units, independent, log-log Greenwood
     #[arg(long)]
     pub(crate) verbose: bool,

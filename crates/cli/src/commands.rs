@@ -1,11 +1,13 @@
 //! One file per command; here they are told apart.
 
 mod gaps;
+pub(crate) mod gate;
 mod generate;
 mod import;
 pub(crate) mod policy;
 mod replay;
-mod sweep;
+pub(crate) mod settle;
+pub(crate) mod sweep;
 mod synth;
 
 use anyhow::{Context, Result};
@@ -23,7 +25,9 @@ pub(crate) fn run(cli: Cli) -> Result<ExitStatus> {
     match cli.command {
         Command::Import(args) => import::run(&args, global),
         Command::Gaps(args) => gaps::run(&args, global),
+        Command::Gate(args) => gate::run(&args, global),
         Command::Replay(args) => replay::run(&args, global),
+        Command::Settle(args) => settle::run(&args, global),
         Command::Sweep(args) => sweep::run(&args, global),
         Command::Policy(args) => policy::run(&args, global),
         Command::Synth(args) => synth::run(&args, global),

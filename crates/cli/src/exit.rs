@@ -12,7 +12,6 @@ pub(crate) enum ExitStatus {
     /// Wrong usage, unreadable input, failed output.
     Error = 2,
     /// The data cannot decide.
-    #[allow(dead_code, reason = "policy commands need no data; the gate does")]
     Inconclusive = 3,
     /// The program contradicts itself: a bug.
     Bug = 101,

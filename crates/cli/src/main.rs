@@ -8,6 +8,7 @@ mod exit;
 mod output;
 mod policy_file;
 mod progress;
+mod rules_file;
 
 use clap::Parser;
 

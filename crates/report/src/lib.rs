@@ -13,7 +13,9 @@
 
 pub mod charts;
 pub mod gaps;
+pub mod gate;
 pub mod header;
+pub mod settle;
 pub mod sweep;
 pub mod table;
 pub mod transcript;

@@ -4,6 +4,8 @@ use policysim_policy::{Cause, Millis, duration};
 use policysim_sim::certify::{Plan, Protection};
 use policysim_sim::choose::{CellFigures, Choice, Constraints, Detection};
 use policysim_sim::columns::Column;
+use policysim_sim::focus::Focus;
+use policysim_sim::gaps::Finding;
 use policysim_sim::grid;
 use policysim_sim::hang_cost::HangCost;
 use policysim_sim::readings::{Detector, Recorded};
@@ -19,6 +21,9 @@ use crate::units::{duration as human, grouped, hours, percent, percent_figures, 
 
 mod answer;
 mod sweep_json;
+
+/// What findings of a sweep are about.
+const IDLE_CLOCK: &str = "Idle clock";
 
 /// A table longer than this shows only the cells that matter.
 const ROWS_SHOWN: usize = 40;
@@ -58,6 +63,10 @@ pub struct SweepResult {
     pub detectors: Vec<Option<Detector>>,
     /// What windows cost, and for which hang rates each is the cheapest.
     pub cost: HangCost,
+    /// The focus cell's intervals that only resampling gives; `None` without a focus.
+    pub resampled: Option<Focus>,
+    /// What is found in the idle clock's readings beside that: heaps, clocks, suspends, few sessions.
+    pub findings: Vec<Finding>,
     /// What the limits in force at recording may hide.
     pub recorded: Recorded,
     /// Aborts during silence and what they leave open about the focus cell's kills per gap.

@@ -3,9 +3,10 @@
 use policysim_policy::Millis;
 
 use crate::certify::{Evidence, Judge, Plan, Tested, Tests, TieRule, Verdict, shared_level, test};
+use crate::stats::detector::MS_PER_HOUR;
 use crate::stats::paired::{self, PairedDifference};
 use crate::stats::verdict::Decision;
-use crate::stats::{Estimate, Level, Prob, QuantileEstimate, rates};
+use crate::stats::{Estimate, Interval, Level, Prob, QuantileEstimate, rates};
 use crate::sweep::{Candidate, settling_lag};
 use crate::tally::{CellCounts, Part};
 
@@ -25,6 +26,8 @@ pub struct CellFigures {
     pub nested_in_base: bool,
     /// False kills per hour of active agent time, over the unkilled record.
     pub false_kills_per_hour: Option<f64>,
+    /// Its 95 % interval: that of the rate per run, at the hours of agent time there are.
+    pub false_kills_per_hour_limits: Interval,
     /// Time from the last activity of a hung run to the firing.
     pub detection: Detection,
     /// What hangs cost, for comparing cells, ms: the slot time that the record's hung runs lose in all,
@@ -106,14 +109,25 @@ fn figure(
     let per_run = |count: u64| (tally.runs > 0).then(|| count as f64 / tally.runs as f64);
     let nested_in_base = differs_in_window_only(candidate, context.base)
         && (cell.against_base.only_first == 0 || cell.against_base.only_second == 0);
+    let false_kill_rate = rates::rate(tally.false_kills, tally.runs, Level::P95);
+    let active_hours = context.active_ms as f64 / MS_PER_HOUR;
+    let per_hour = |rate: f64| rate * tally.runs as f64 / active_hours;
     CellFigures {
-        false_kill_rate: rates::rate(tally.false_kills, tally.runs, Level::P95),
+        false_kill_rate,
         unresolved_rate_up: per_run(tally.worst_kills()),
         verdict: judge.verdict(&cell.all, TieRule::TimerFirst),
         base_minus_this: compare(cell, nested_in_base),
         nested_in_base,
         false_kills_per_hour: (context.active_ms > 0)
-            .then(|| tally.false_kills as f64 / (context.active_ms as f64 / 3_600_000.0)),
+            .then(|| tally.false_kills as f64 / active_hours),
+        false_kills_per_hour_limits: if context.active_ms > 0 {
+            Interval {
+                lo: false_kill_rate.interval.lo.map(per_hour),
+                up: false_kill_rate.interval.up.map(per_hour),
+            }
+        } else {
+            Interval::none()
+        },
         detection: detection(cell, window),
         hang_cost_ms: part_hang_cost(candidate, &cell.all),
         settle_share: settled.map(|settled| share_settled(settled, context.task_wait)),

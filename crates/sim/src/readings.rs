@@ -113,7 +113,7 @@ fn read(fleet: &Fleet, structure: &Policy) -> Readings {
 /// The gaps of a run whose end was observed, and the silence in which its record ends, ms; gaps of 0 ms are none.
 ///
 /// The gap before a recorded kill or abort was ended by that, not by the run.
-fn observed(structure: &Policy, run: &Run, symbols: &Symbols) -> (Vec<u64>, u64) {
+pub(crate) fn observed(structure: &Policy, run: &Run, symbols: &Symbols) -> (Vec<u64>, u64) {
     let cut = matches!(
         run.end,
         RecordedEnd::Aborted | RecordedEnd::Hung | RecordedEnd::Killed

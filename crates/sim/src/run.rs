@@ -42,6 +42,11 @@ impl Symbols {
         symbol
     }
 
+    /// The number of `name`, if it has one.
+    pub fn get(&self, name: &str) -> Option<Symbol> {
+        self.numbers.get(name).copied()
+    }
+
     /// The name behind `symbol`; empty for one of another table.
     pub fn name(&self, symbol: Symbol) -> &str {
         self.names.get(symbol.0 as usize).map_or("", |name| name)

@@ -327,6 +327,19 @@ impl Batch {
         self.ends.push(self.events.len());
     }
 
+    /// Ends a run whose rows are the first `n_events` that no run has yet: for columns that are filled before their
+    /// runs are known. Events of its own in `head` are dropped.
+    ///
+    /// # Panics
+    /// When fewer rows are left.
+    pub fn close_first(&mut self, mut head: Run, n_events: usize) {
+        let end = self.ends.last().map_or(0, |&end| end) + n_events;
+        assert!(end <= self.events.len(), "{n_events} rows are not there");
+        head.events = Vec::new();
+        self.runs.push(head);
+        self.ends.push(end);
+    }
+
     /// Forgets every run and keeps the memory.
     pub fn clear(&mut self) {
         self.runs.clear();

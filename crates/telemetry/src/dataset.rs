@@ -4,21 +4,21 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use policysim_sim::run::{Run, RunEvent, Symbols};
+use policysim_sim::run::{Run, Symbols};
+use policysim_sim::scan::{Batch, Scan};
 
 use crate::error::TelemetryError;
 use crate::manifest::{Contents, EVENTS_FILE, MANIFEST_FILE, Manifest, RUNS_FILE, SAMPLES_FILE};
 use crate::pipeline::Inputs;
 use crate::samples::Sample;
-use crate::store::{self, EventsReader, RunRow, Table};
+use crate::store::{self, EventsReader, RunsReader, Table};
 use crate::writer::combined;
 
 /// Runs (or samples) with the manifest that says where they come from. A value: it never changes.
 #[derive(Debug)]
 pub struct Dataset {
     manifest: Manifest,
-    rows: Vec<RunRow>,
-    events: Option<EventsReader>,
+    runs: Option<(RunsReader, EventsReader)>,
     samples: Option<Table>,
     symbols: Symbols,
 }
@@ -111,29 +111,19 @@ impl Dataset {
     }
 
     pub(crate) fn new(manifest: Manifest, stored: Stored) -> Result<Self, TelemetryError> {
-        let rows = stored
-            .runs
+        let runs = match (&stored.runs, &stored.events) {
+            (Some(runs), Some(events)) => {
+                let events = EventsReader::open(events)?;
+                Some((RunsReader::open(runs, &events)?, events))
+            }
+            _ => None,
+        };
+        let symbols = runs
             .as_ref()
-            .map_or_else(|| Ok(Vec::new()), store::read_runs)?;
-        let events = stored.events.as_ref().map(EventsReader::open).transpose()?;
-        let stated: u64 = rows
-            .iter()
-            .map(|row| row.n_events)
-            .fold(0, u64::saturating_add);
-        let found = events.as_ref().map_or(0, EventsReader::n_rows) as u64;
-        if stated != found {
-            return Err(TelemetryError::Store {
-                table: EVENTS_FILE,
-                reason: format!("holds {found} events, {RUNS_FILE} speaks of {stated}"),
-            });
-        }
-        let symbols = events
-            .as_ref()
-            .map_or_else(|| Ok(Symbols::default()), EventsReader::names)?;
+            .map_or_else(|| Ok(Symbols::default()), |(_, events)| events.names())?;
         Ok(Self {
             manifest,
-            rows,
-            events,
+            runs,
             samples: stored.samples,
             symbols,
         })
@@ -149,9 +139,23 @@ impl Dataset {
         &self.symbols
     }
 
+    /// How many runs there are, unanswered prompts and waits outside any run included.
+    pub fn n_runs(&self) -> usize {
+        self.runs.as_ref().map_or(0, |(runs, _)| runs.n_rows())
+    }
+
     /// The runs without their events, in stored order: enough for counts and tables per run.
-    pub fn run_rows(&self) -> impl ExactSizeIterator<Item = &Run> {
-        self.rows.iter().map(|row| &row.run)
+    ///
+    /// # Errors
+    /// [`TelemetryError::Store`] when the stored runs do not read.
+    pub fn run_rows(&self) -> Result<Vec<Run>, TelemetryError> {
+        let mut rows = Vec::with_capacity(self.n_runs());
+        if let Some((runs, _)) = &self.runs {
+            for batch in 0..runs.len() {
+                rows.extend(runs.heads(batch)?.into_iter().map(|row| row.run));
+            }
+        }
+        Ok(rows)
     }
 
     /// The runs with their events, in stored order, read one row group at a time.
@@ -160,11 +164,10 @@ impl Dataset {
     pub fn runs(&self) -> Runs<'_> {
         Runs {
             dataset: self,
-            next_row: 0,
-            next_group: 0,
-            symbols: self.symbols.clone(),
-            pending: Vec::new().into_iter(),
-            failed: false,
+            batch: Batch::default(),
+            next_run: 0,
+            next_batch: 0,
+            left: self.n_runs(),
         }
     }
 
@@ -187,76 +190,68 @@ impl Dataset {
     }
 }
 
+/// A batch is a row group: decoded into the reader's memory, so that what is held depends neither on the number of
+/// events nor on that of runs.
+impl Scan for Dataset {
+    type Error = TelemetryError;
+
+    fn symbols(&self) -> &Symbols {
+        &self.symbols
+    }
+
+    fn batches(&self) -> usize {
+        self.runs.as_ref().map_or(0, |(runs, _)| runs.len())
+    }
+
+    fn read<'a>(
+        &'a self,
+        index: usize,
+        scratch: &'a mut Batch,
+    ) -> Result<&'a Batch, TelemetryError> {
+        scratch.clear();
+        if let Some((runs, events)) = &self.runs {
+            runs.read(index, events, &self.symbols, scratch)?;
+        }
+        Ok(scratch)
+    }
+}
+
 /// Iterator over the runs of a [`Dataset`].
 #[derive(Debug)]
 pub struct Runs<'a> {
     dataset: &'a Dataset,
-    next_row: usize,
-    next_group: usize,
-    symbols: Symbols,
-    pending: std::vec::IntoIter<(i64, RunEvent)>,
-    failed: bool,
-}
-
-impl Runs<'_> {
-    fn read_run(&mut self, row: usize) -> Result<Run, TelemetryError> {
-        let RunRow { run, n_events } = &self.dataset.rows[row];
-        let wanted = usize::try_from(*n_events).unwrap_or(usize::MAX);
-        let mut events = Vec::with_capacity(wanted);
-        while events.len() < wanted {
-            match self.pending.next() {
-                Some((run_id, event)) if run_id == row as i64 => events.push(event),
-                Some((run_id, _)) => {
-                    return Err(TelemetryError::Store {
-                        table: EVENTS_FILE,
-                        reason: format!(
-                            "an event of run {run_id} stands where run {row} has its own"
-                        ),
-                    });
-                }
-                None => self.read_group()?,
-            }
-        }
-        Ok(Run {
-            events,
-            ..run.clone()
-        })
-    }
-
-    fn read_group(&mut self) -> Result<(), TelemetryError> {
-        let reader = self
-            .dataset
-            .events
-            .as_ref()
-            .filter(|reader| self.next_group < reader.len());
-        let Some(reader) = reader else {
-            return Err(TelemetryError::Store {
-                table: EVENTS_FILE,
-                reason: "ends too early".to_owned(),
-            });
-        };
-        self.pending = reader.read(self.next_group, &mut self.symbols)?.into_iter();
-        self.next_group += 1;
-        Ok(())
-    }
+    batch: Batch,
+    next_run: usize,
+    next_batch: usize,
+    left: usize,
 }
 
 impl Iterator for Runs<'_> {
     type Item = Result<Run, TelemetryError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.failed || self.next_row >= self.dataset.rows.len() {
-            return None;
+        loop {
+            if let Some(run) = self.batch.runs().nth(self.next_run) {
+                self.next_run += 1;
+                self.left = self.left.saturating_sub(1);
+                return Some(Ok(run.to_run()));
+            }
+            if self.next_batch >= self.dataset.batches() {
+                return None;
+            }
+            self.next_run = 0;
+            let read = self.dataset.read(self.next_batch, &mut self.batch);
+            self.next_batch += 1;
+            if let Err(error) = read {
+                self.next_batch = usize::MAX;
+                self.batch.clear();
+                return Some(Err(error));
+            }
         }
-        let run = self.read_run(self.next_row);
-        self.next_row += 1;
-        self.failed = run.is_err();
-        Some(run)
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = self.dataset.rows.len() - self.next_row;
-        (if self.failed { 0 } else { left.min(1) }, Some(left))
+        (0, Some(self.left))
     }
 }
 

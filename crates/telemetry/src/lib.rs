@@ -126,6 +126,7 @@ mod content;
 mod dataset;
 mod error;
 mod flags;
+mod hashed;
 mod link;
 mod local;
 mod log_sink;

@@ -196,9 +196,9 @@ impl DatasetWriter {
                     let output = self.place.create(EVENTS_FILE)?;
                     (EventsWriter::new(output.clone())?, output)
                 };
-                writer.finish()?;
+                let ends = writer.finish()?;
                 let runs = self.place.create(RUNS_FILE)?;
-                store::write_runs(runs.clone(), &self.rows)?;
+                store::write_runs(runs.clone(), &self.rows, &ends)?;
                 digests.push(runs.finish(RUNS_FILE)?);
                 digests.push(events.finish(EVENTS_FILE)?);
                 stored.runs = Some(self.place.table(RUNS_FILE, &runs));

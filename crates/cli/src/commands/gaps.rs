@@ -59,6 +59,7 @@ pub(super) fn run(args: &GapsArgs, global: &GlobalArgs) -> Result<ExitStatus> {
     let ask = Questions {
         setting,
         tail_seed: args.tail.then_some(global.seed),
+        type7: args.also_type7,
     };
     let result = GapsResult {
         figures: gaps::figures(&collected.waits, &collected.idle, ask),
@@ -89,6 +90,7 @@ pub(super) fn run(args: &GapsArgs, global: &GlobalArgs) -> Result<ExitStatus> {
         policy: policy.name,
         seed: global.seed,
         verbose: args.verbose,
+        also_type7: args.also_type7,
         drift,
     };
     output::print(&match args.format {

@@ -5,23 +5,25 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use policysim_policy::document::Value;
-use policysim_policy::{Millis, duration};
+use policysim_policy::{Millis, Policy, duration};
 use policysim_report::charts;
 use policysim_report::sweep::SweepResult;
 use policysim_report::table::one_line;
 use policysim_report::units::grouped;
 use policysim_sim::certify::Plan;
 use policysim_sim::choose::{self, Constraints, Context as ChoiceContext};
+use policysim_sim::focus;
+use policysim_sim::gaps::{self, Finding, Setting};
 use policysim_sim::grid;
 use policysim_sim::hang_cost::{self, hang_cost};
-
 use policysim_sim::replay::replay;
 use policysim_sim::run::Fleet;
 use policysim_sim::scan::InMemory;
 use policysim_sim::stats::Prob;
+use policysim_sim::stats::bootstrap::Resampling;
 use policysim_sim::strata::StratumKey;
 use policysim_sim::sweep::{
-    Axis, Candidate, Question as Asked, candidates, sized_runs, sweep_scan,
+    Axis, Candidate, Question as Asked, candidates, halves, sized_runs, sweep_scan,
 };
 use policysim_sim::verify::{Difference, VerifyError, verify};
 use policysim_telemetry::write_columns;
@@ -150,7 +152,10 @@ fn answer(question: Question<'_>, loaded: data::Loaded, global: &GlobalArgs) -> 
     let swept = swept.unwrap_or_else(|never| match never {});
     bar.done();
     let max_rate = question.constraints.max_false_kill.map(Prob::to_f64);
-    let evidence = swept.evidence(max_rate);
+    let mut evidence = swept.evidence(max_rate);
+    if evidence.is_split() {
+        evidence.halves = halves(fleet, global.seed);
+    }
     let cells = swept.cells(evidence.is_split());
     let recorded = swept.recorded(question.recorded_idle);
     let context = ChoiceContext {
@@ -165,21 +170,28 @@ fn answer(question: Question<'_>, loaded: data::Loaded, global: &GlobalArgs) -> 
     };
     let figures = choose::figures(candidates, &cells, &context);
     let choice = choose::choose(candidates, &cells, &figures, &context);
-    let focus = choice.focus();
-    let sequence = &plan.sequences()[plan.sequence_of(focus.unwrap_or(0))];
-    let window = focus.and_then(|index| candidates[index].policy.idle.window);
+    let focused = choice.focus();
+    let sequence = &plan.sequences()[plan.sequence_of(focused.unwrap_or(0))];
+    let window = focused.and_then(|index| candidates[index].policy.idle.window);
+    let cost = hang_cost(
+        candidates,
+        &cells,
+        sequence,
+        focused,
+        &evidence,
+        question.costs,
+    );
+    let how = Resampling {
+        seed: global.seed,
+        ..Resampling::default()
+    };
     SweepResult {
+        resampled: focus::focus(fleet, base, candidates, &cost, &evidence, how),
         notes: notes(&question),
         pareto: choose::pareto(&cells, &figures),
         detectors: swept.detectors(candidates),
-        cost: hang_cost(
-            candidates,
-            &cells,
-            sequence,
-            focus,
-            &evidence,
-            question.costs,
-        ),
+        cost,
+        findings: findings(fleet, base, window, question.recorded_idle),
         aborts: window.and_then(|window| recorded.abort_envelope(window)),
         data: loaded.header,
         base: question.base.name,
@@ -198,6 +210,34 @@ fn answer(question: Question<'_>, loaded: data::Loaded, global: &GlobalArgs) -> 
         strata: swept.partial().groups(),
         by: by.map(stratum_key),
     }
+}
+
+/// What must be said of the idle clock's readings that limits and aborts do not say already.
+fn findings(
+    fleet: &Fleet,
+    base: &Policy,
+    window: Option<Millis>,
+    recorded_idle: Option<Millis>,
+) -> Vec<Finding> {
+    let setting = Setting {
+        window_ms: window.map(Millis::as_u64),
+        recorded_idle_ms: recorded_idle.map(Millis::as_u64),
+        throttle_ms: base.idle.throttle.map(Millis::as_u64),
+    };
+    let said_elsewhere = |finding: &Finding| {
+        matches!(
+            finding,
+            Finding::Aborts { .. }
+                | Finding::KillsMissing { .. }
+                | Finding::NoSessions
+                | Finding::WindowAboveLimit { .. }
+        )
+    };
+    gaps::idle_readings(fleet, base, None)
+        .values()
+        .flat_map(|readings| gaps::findings::of_idle(readings, setting))
+        .filter(|finding| !said_elsewhere(finding))
+        .collect()
 }
 
 /// Holds the sweep against replays of some pairs, and says how many.
@@ -303,7 +343,7 @@ fn costs(args: &SweepArgs) -> Result<hang_cost::Options> {
 }
 
 /// A share written as `0.1%` or `0.001`.
-fn rate(option: &str, text: &str) -> Result<Prob> {
+pub(crate) fn rate(option: &str, text: &str) -> Result<Prob> {
     let expected = || format!("{option} {text}: expected a share such as 0.1% or 0.001");
     match text.trim().strip_suffix('%') {
         Some(percent) => Prob::from_percentile(percent.trim()).with_context(expected),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use policysim_report::units::grouped;
@@ -22,11 +23,18 @@ pub(super) fn run(args: &SynthArgs, global: &GlobalArgs) -> Result<ExitStatus> {
     }
 }
 
+/// The model in a file.
+///
+/// # Errors
+/// One line that names the file, and the place where it does not read.
+pub(super) fn load_model(path: &Path) -> Result<Model> {
+    let shown = path.display();
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read model {shown}"))?;
+    toml::from_str(&text).with_context(|| format!("model {shown}"))
+}
+
 fn draw(args: &SynthRunArgs, seed: u64) -> Result<ExitStatus> {
-    let shown = args.model.display();
-    let text =
-        fs::read_to_string(&args.model).with_context(|| format!("cannot read model {shown}"))?;
-    let model: Model = toml::from_str(&text).with_context(|| format!("model {shown}"))?;
+    let model = load_model(&args.model)?;
     let runs = u64::from(args.runs);
     let options = Options {
         seed,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use policysim_sim::gaps::figures::{Spread, Tail};
-use policysim_sim::gaps::findings::LimitSource;
+use policysim_sim::gaps::findings::{LimitSource, Reach};
 use policysim_sim::gaps::{
     self, Cut, Finding, GapQuantile, IdleReadings, Line, LineFigures, RunSizes, Silences,
     WaitSamples,
@@ -57,7 +57,10 @@ impl GapsResult {
                     figures(Line::Longest),
                 )
             });
-            group.run_sizes = self.sizes.get(*name).map(JsonSizes::new);
+            group.run_sizes = self
+                .sizes
+                .get(*name)
+                .map(|sizes| JsonSizes::new(sizes, self.also_type7));
             group.runs = self
                 .rows
                 .get(*name)
@@ -115,6 +118,9 @@ struct JsonLine {
     cut_n: u64,
     sessions: Option<u64>,
     quantiles: Vec<GapQuantile>,
+    /// Type 7, for people who compare tools; only where asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    type7_ms: Vec<Option<f64>>,
     findings: Vec<JsonFinding>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tails: Vec<JsonTail>,
@@ -134,25 +140,41 @@ impl JsonLine {
             cut_n: figures.cut,
             sessions: figures.sessions,
             quantiles: figures.quantiles.clone(),
+            type7_ms: rounded_each(&figures.type7_ms),
             findings: figures
                 .findings
                 .iter()
-                .map(|finding| JsonFinding {
-                    code: finding.code(),
-                    text: notes::sentence(&label, finding, policy),
-                    figures: finding_figures(finding),
-                })
+                .map(|finding| JsonFinding::new(&label, finding, policy))
                 .collect(),
             tails: figures.tails.iter().flat_map(JsonTail::of).collect(),
         }
     }
 }
 
+fn rounded_each(values: &[Option<f64>]) -> Vec<Option<f64>> {
+    values.iter().map(|value| value.map(rounded)).collect()
+}
+
+/// One finding: its code, its sentence, its numbers.
 #[derive(Serialize)]
-struct JsonFinding {
+pub(crate) struct JsonFinding {
     code: &'static str,
     text: String,
     figures: Value,
+}
+
+impl JsonFinding {
+    pub(crate) fn new(label: &str, finding: &Finding, policy: &str) -> Self {
+        Self {
+            code: finding.code(),
+            text: notes::sentence(label, finding, policy),
+            figures: finding_figures(finding),
+        }
+    }
+}
+
+fn reach_figures(reach: Reach) -> Value {
+    json!({ "window_ms": reach.window_ms, "least_n": reach.least_n, "most_n": reach.most_n })
 }
 
 /// The numbers of a finding.
@@ -168,7 +190,9 @@ fn finding_figures(finding: &Finding) -> Value {
             "reach_window_rate": envelope.rate,
             "limits": envelope.limits,
         }),
-        Finding::CoarseClock { tick_ms } => json!({ "tick_ms": tick_ms }),
+        Finding::CoarseClock { tick_ms, reach } => {
+            json!({ "tick_ms": tick_ms, "reach_window": reach.map(reach_figures) })
+        }
         Finding::Dominated { share } => json!({ "share": rounded(share) }),
         Finding::FewSessions { sessions } => json!({ "sessions": sessions, "need": 20 }),
         Finding::Heaped {
@@ -189,9 +213,19 @@ fn finding_figures(finding: &Finding) -> Value {
         Finding::KillsMissing { limit_ms, .. } => json!({ "limit_ms": limit_ms }),
         Finding::LimitExceeded { limit_ms, n } => json!({ "limit_ms": limit_ms, "n": n }),
         Finding::NoSessions => json!({}),
-        Finding::PolicyThrottle { period_ms } => json!({ "period_ms": period_ms }),
+        Finding::PolicyThrottle { period_ms, reach } => {
+            json!({ "period_ms": period_ms, "reach_window": reach.map(reach_figures) })
+        }
         Finding::Suspends { n } => json!({ "n": n }),
-        Finding::Throttled { period_ms, n } => json!({ "period_ms": period_ms, "n": n }),
+        Finding::Throttled {
+            period_ms,
+            n,
+            reach,
+        } => json!({
+            "period_ms": period_ms,
+            "n": n,
+            "reach_window": reach.map(reach_figures),
+        }),
         Finding::UpperBounds { n, of } => json!({ "n": n, "of": of }),
         Finding::WindowAboveLimit {
             window_ms,
@@ -390,14 +424,21 @@ struct JsonSample {
     n: u64,
     max: Option<u64>,
     quantiles: Vec<QuantileEstimate>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    type7: Vec<Option<f64>>,
 }
 
 impl JsonSample {
-    fn new(sorted: &[u64]) -> Self {
+    fn new(sorted: &[u64], also_type7: bool) -> Self {
         Self {
             n: sorted.len() as u64,
             max: sorted.last().copied(),
             quantiles: gaps::quantiles(sorted).to_vec(),
+            type7: if also_type7 {
+                rounded_each(&gaps::type7(sorted))
+            } else {
+                Vec::new()
+            },
         }
     }
 }
@@ -411,12 +452,13 @@ struct JsonSizes {
 }
 
 impl JsonSizes {
-    fn new(sizes: &RunSizes) -> Self {
+    fn new(sizes: &RunSizes, also_type7: bool) -> Self {
+        let sample = |sorted: &[u64]| JsonSample::new(sorted, also_type7);
         Self {
-            wall_ms: JsonSample::new(&sizes.wall_ms),
-            active_ms: JsonSample::new(&sizes.active_ms),
-            turns: JsonSample::new(&sizes.turns),
-            tool_calls: JsonSample::new(&sizes.tools),
+            wall_ms: sample(&sizes.wall_ms),
+            active_ms: sample(&sizes.active_ms),
+            turns: sample(&sizes.turns),
+            tool_calls: sample(&sizes.tools),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! What `policysim gaps` prints: waits per kind, the idle clock, and the sizes of runs.
 
 mod drift;
-mod json;
-mod notes;
+pub(crate) mod json;
+pub(crate) mod notes;
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use policysim_sim::gaps::{
     WaitSamples,
 };
 use policysim_sim::run::{Measured, WaitKind};
-use policysim_sim::stats::{Interval, QuantileEstimate, Reason, Status};
+use policysim_sim::stats::{self, Interval, QuantileEstimate, Reason, Status};
 
 use crate::header::DataHeader;
 use crate::table::{Align, Table};
@@ -47,6 +47,8 @@ pub struct GapsResult {
     pub seed: u64,
     /// Whether text shows every interval.
     pub verbose: bool,
+    /// Whether quantiles are given by type 7 as well, where nothing is cut.
+    pub also_type7: bool,
     /// The comparison with a baseline, where one was asked for.
     pub drift: Option<DriftResult>,
 }
@@ -197,6 +199,13 @@ impl GapsResult {
                 row(&latent_point),
                 max.map_or_else(|| "-".to_owned(), duration),
             );
+            if self.also_type7 {
+                let type7 = figures.type7_ms.iter();
+                table.below(
+                    TYPE7,
+                    type7.map(|&value| type7_text(value, Unit::Ms)).collect(),
+                );
+            }
             if figures.n < 2 {
                 continue;
             }
@@ -249,6 +258,13 @@ impl GapsResult {
                     .last()
                     .map_or_else(|| "-".to_owned(), |&max| unit.text(max)),
             );
+            if self.also_type7 {
+                let type7 = gaps::type7(sorted);
+                table.below(
+                    TYPE7,
+                    type7.iter().map(|&value| type7_text(value, unit)).collect(),
+                );
+            }
             if sorted.len() > 1 {
                 table.below("", row(interval));
             }
@@ -292,7 +308,7 @@ impl GapsResult {
             return drift.to_csv();
         }
         let mut writer = csv::Writer::from_writer(Vec::new());
-        writer.write_record([
+        let mut header = vec![
             "group",
             "line",
             "unit",
@@ -306,26 +322,38 @@ impl GapsResult {
             "cut",
             "exceeds_ms",
             "interval_method",
-        ])?;
+        ];
+        if self.also_type7 {
+            header.push("type7");
+        }
+        writer.write_record(&header)?;
+        let type7_side =
+            |value: Option<f64>| value.map_or_else(String::new, |v| stats::json(v).to_string());
         let side = |value: Option<u64>| value.map_or_else(String::new, |v| v.to_string());
         for line in self.wait_lines() {
-            for quantile in &line.figures.quantiles {
+            for (index, quantile) in line.figures.quantiles.iter().enumerate() {
                 let limits = quantile.interval();
-                writer.write_record([
-                    &crate::csv_safe(line.group),
-                    line.line.name(),
-                    "ms",
-                    &line.figures.n.to_string(),
-                    &quantile.curve.p.to_string(),
-                    &side(quantile.point()),
-                    &side(limits.lo),
-                    &side(limits.up),
-                    quantile.status.name(),
-                    &side(quantile.needed()),
-                    &line.figures.cut.to_string(),
-                    &side(quantile.curve.exceeds_ms()),
-                    quantile.method().name(),
-                ])?;
+                let mut row = vec![
+                    crate::csv_safe(line.group),
+                    line.line.name().to_owned(),
+                    "ms".to_owned(),
+                    line.figures.n.to_string(),
+                    quantile.curve.p.to_string(),
+                    side(quantile.point()),
+                    side(limits.lo),
+                    side(limits.up),
+                    quantile.status.name().to_owned(),
+                    side(quantile.needed()),
+                    line.figures.cut.to_string(),
+                    side(quantile.curve.exceeds_ms()),
+                    quantile.method().name().to_owned(),
+                ];
+                if self.also_type7 {
+                    row.push(type7_side(
+                        line.figures.type7_ms.get(index).copied().flatten(),
+                    ));
+                }
+                writer.write_record(&row)?;
             }
         }
         for line in self.size_lines() {
@@ -333,22 +361,27 @@ impl GapsResult {
                 Unit::Ms => "ms",
                 Unit::Count => "count",
             };
-            for estimate in gaps::quantiles(line.sorted) {
-                writer.write_record([
-                    &crate::csv_safe(line.group),
-                    line.label,
-                    unit,
-                    &line.sorted.len().to_string(),
-                    &estimate.p.to_string(),
-                    &side(estimate.point()),
-                    &side(estimate.interval.lo),
-                    &side(estimate.interval.up),
-                    estimate.status.name(),
-                    &side(needed(&estimate)),
-                    "",
-                    "",
-                    "independent",
-                ])?;
+            let type7 = gaps::type7(line.sorted);
+            for (estimate, type7) in gaps::quantiles(line.sorted).iter().zip(type7) {
+                let mut row = vec![
+                    crate::csv_safe(line.group),
+                    line.label.to_owned(),
+                    unit.to_owned(),
+                    line.sorted.len().to_string(),
+                    estimate.p.to_string(),
+                    side(estimate.point()),
+                    side(estimate.interval.lo),
+                    side(estimate.interval.up),
+                    estimate.status.name().to_owned(),
+                    side(needed(estimate)),
+                    String::new(),
+                    String::new(),
+                    "independent".to_owned(),
+                ];
+                if self.also_type7 {
+                    row.push(type7_side(type7));
+                }
+                writer.write_record(&row)?;
             }
         }
         crate::csv_text(writer)
@@ -421,6 +454,18 @@ impl FigureTable {
         row.extend(cells);
         row.push(String::new());
         self.table.push(row);
+    }
+}
+
+/// The label of a row of type-7 quantiles.
+const TYPE7: &str = "  type 7";
+
+fn type7_text(value: Option<f64>, unit: Unit) -> String {
+    match (value, unit) {
+        (None, _) => "-".to_owned(),
+        // Interpolated between two milliseconds: the nearer one will do.
+        (Some(ms), Unit::Ms) => duration(ms.round() as u64),
+        (Some(count), Unit::Count) => stats::text(count),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use policysim_sim::gaps::figures::Spread;
-use policysim_sim::gaps::findings::LimitSource;
+use policysim_sim::gaps::findings::{LimitSource, Reach};
 use policysim_sim::gaps::{Cut, Finding, LEFT_OUT, Line, Method, WaitSamples};
 use policysim_sim::run::WaitKind;
 use policysim_sim::stats::kaplan_meier::CensoredQuantile;
@@ -34,6 +34,12 @@ pub(super) fn notes(result: &GapsResult) -> Vec<String> {
         ));
     }
     notes.extend(mixtures(result));
+    if result.also_type7 {
+        notes.push(
+            "Type 7 (linear interpolation, as in spreadsheets and numpy) is there to compare tools, and knows nothing of cut silences."
+                .to_owned(),
+        );
+    }
     notes.push(intervals(result));
     notes
 }
@@ -186,7 +192,9 @@ fn findings(result: &GapsResult) -> Vec<String> {
             "coarse_clock" => notes.push(format!(
                 "Coarse clock, every length a multiple of its tick; the true silence may be up to a tick shorter or longer: {}.",
                 of(&|finding| match finding {
-                    Finding::CoarseClock { tick_ms } => duration(*tick_ms),
+                    Finding::CoarseClock { tick_ms, reach } => {
+                        format!("{}{}", duration(*tick_ms), reach_words(*reach))
+                    }
                     _ => String::new(),
                 })
             )),
@@ -207,8 +215,21 @@ fn findings(result: &GapsResult) -> Vec<String> {
     notes
 }
 
+/// How many silences reach the window at both ends of what a coarse record leaves open; nothing where they agree.
+fn reach_words(reach: Option<Reach>) -> String {
+    match reach {
+        Some(reach) if reach.least_n < reach.most_n => format!(
+            ", so that {} to {} of them reach {}",
+            grouped(reach.least_n),
+            grouped(reach.most_n),
+            duration(reach.window_ms)
+        ),
+        _ => String::new(),
+    }
+}
+
 /// One finding in words.
-pub(super) fn sentence(label: &str, finding: &Finding, policy: &str) -> String {
+pub(crate) fn sentence(label: &str, finding: &Finding, policy: &str) -> String {
     let policy = one_line(policy);
     let range = |rate: Interval| {
         let side = |limit: Option<f64>| limit.map_or_else(|| "-".to_owned(), percent_figures);
@@ -226,9 +247,10 @@ pub(super) fn sentence(label: &str, finding: &Finding, policy: &str) -> String {
             duration(*window_ms),
             range(envelope.limits),
         ),
-        Finding::CoarseClock { tick_ms } => format!(
-            "{label}: every length is a multiple of {}, a coarse clock.",
-            duration(*tick_ms)
+        Finding::CoarseClock { tick_ms, reach } => format!(
+            "{label}: every length is a multiple of {}, a coarse clock{}.",
+            duration(*tick_ms),
+            reach_words(*reach)
         ),
         Finding::Dominated { share } => {
             format!(
@@ -258,18 +280,24 @@ pub(super) fn sentence(label: &str, finding: &Finding, policy: &str) -> String {
         Finding::NoSessions => format!(
             "{label}: the record names no sessions; intervals take silences as independent."
         ),
-        Finding::PolicyThrottle { period_ms } => format!(
-            "{label}: {policy} lets events through once in {0}; a reading g stands for a silence in (g - {0}, g].",
-            duration(*period_ms)
+        Finding::PolicyThrottle { period_ms, reach } => format!(
+            "{label}: {policy} lets events through once in {0}; a reading g stands for a silence in (g - {0}, g]{1}.",
+            duration(*period_ms),
+            reach_words(*reach)
         ),
         Finding::Suspends { n } => format!(
             "{label}: {} silences may hold a host suspend and are read as silence all the same.",
             grouped(*n)
         ),
-        Finding::Throttled { period_ms, n } => format!(
-            "{label}: {} silences lie at the shortest one, {}, as if events were let through once a period; true silences may be shorter by as much.",
+        Finding::Throttled {
+            period_ms,
+            n,
+            reach,
+        } => format!(
+            "{label}: {} silences lie at the shortest one, {}, as if events were let through once a period; true silences may be shorter by as much{}.",
             grouped(*n),
-            duration(*period_ms)
+            duration(*period_ms),
+            reach_words(*reach)
         ),
         Finding::UpperBounds { n, of } => format!(
             "{label}: {} of {} are upper bounds, stamped when an output is finished.",

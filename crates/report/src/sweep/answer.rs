@@ -3,19 +3,73 @@
 use policysim_policy::duration;
 use policysim_sim::certify::{Protection, StratumVerdict};
 use policysim_sim::choose::{Detection, Rejection};
+use policysim_sim::focus::{Focus, Rival, Sampled};
 use policysim_sim::grid;
 use policysim_sim::hang_cost::{HangCost, RateSource};
 use policysim_sim::readings::LimitSource;
+use policysim_sim::stats::bootstrap::Bootstrap;
 use policysim_sim::stats::verdict::{Decision, KEYS_MATTER};
-use policysim_sim::stats::{Level, Prob, rates};
+use policysim_sim::stats::{Interval, Level, Prob, Reason, rates, round_to};
 use policysim_sim::tally::Tally;
 
-use super::{ROWS_SHOWN, SweepResult, dash, ends, rate, short_key};
+use super::{IDLE_CLOCK, ROWS_SHOWN, SweepResult, dash, ends, rate, short_key};
+use crate::gaps::notes::sentence;
 use crate::table::{Align, Table, one_line};
 use crate::units::{duration as human, grouped, hours, percent, percent_figures};
 
 /// A ratio of compounded to observed run rate from which gaps are said to go together.
 const COMPOUNDING_TOLD: f64 = 1.5;
+
+fn seconds(ms: f64) -> String {
+    format!("{:.1} s", ms / 1_000.0)
+}
+
+/// ` [38.2 … 46.9 s]`; nothing where there is no interval.
+fn spread(sampled: Option<&Sampled>) -> String {
+    sampled.map_or_else(String::new, |sampled| spread_of(sampled, false))
+}
+
+/// The same of the negated figure where `negate` says so.
+fn spread_of(sampled: &Sampled, negate: bool) -> String {
+    let Interval { lo, up } = sampled.spread.interval;
+    let (lo, up) = if negate {
+        (up.map(|ms| -ms), lo.map(|ms| -ms))
+    } else {
+        (lo, up)
+    };
+    match (lo, up) {
+        (None, None) => match sampled.spread.reason {
+            Some(Reason::FewSessions { need, .. }) => {
+                format!(" (interval not estimable, needs {need} sessions that differ)")
+            }
+            _ => String::new(),
+        },
+        (lo, up) => {
+            let lo = lo.map_or_else(dash, |ms| format!("{:.1}", ms / 1_000.0));
+            format!(" [{lo} … {}]", up.map_or_else(dash, seconds))
+        }
+    }
+}
+
+fn shares(interval: Interval) -> String {
+    let side = |limit: Option<f64>| limit.map_or_else(dash, percent_figures);
+    format!("{} … {} %", side(interval.lo), side(interval.up))
+}
+
+/// A share near 1, as nines.
+fn accuracy(share: f64) -> String {
+    format!("{:.3} %", share * 100.0)
+}
+
+fn accuracies(found: &Bootstrap) -> String {
+    match found.interval {
+        Interval {
+            lo: Some(lo),
+            up: Some(up),
+        } => format!(" [{:.3} … {:.3} %]", lo * 100.0, up * 100.0),
+        _ => " (interval not estimable: too few sessions with a mistake)".to_owned(),
+    }
+}
 
 impl SweepResult {
     fn max_rate(&self) -> f64 {
@@ -214,6 +268,8 @@ impl SweepResult {
                 human(limit_ms)
             ));
         }
+        let found = self.findings.iter();
+        remarks.extend(found.map(|finding| sentence(IDLE_CLOCK, finding, &self.base)));
         if let Some(truncation) = self.recorded.truncation {
             remarks.push(format!(
                 "In this record {truncation}; nothing is certified on it."
@@ -238,24 +294,36 @@ impl SweepResult {
         if let Some(focus) = &cost.focus
             && let Some(ranked) = focus.ranked_ms
         {
-            let seconds = |ms: f64| format!("{:.1} s", ms / 1_000.0);
+            let (on_ranked, on_certify) = self.resampled.as_ref().map_or((None, None), |found| {
+                (found.ranked.as_ref(), found.certify.as_ref())
+            });
             let rest = match (focus.certify_ms, focus.optimism_ms()) {
                 (Some(certify), Some(optimism)) => format!(
-                    "{} per run on the certifying half, {} on the selecting one (optimism {})",
+                    "{}{} per run on the certifying half, {}{} on the selecting one (optimism {})",
                     seconds(certify),
+                    spread(on_certify),
                     seconds(ranked),
+                    spread(on_ranked),
                     seconds(optimism)
                 ),
                 _ if self.protection == Protection::FixedSequence => {
-                    format!("{} per run (in-sample, optimistic)", seconds(ranked))
+                    format!(
+                        "{}{} per run (in-sample, optimistic)",
+                        seconds(ranked),
+                        spread(on_ranked)
+                    )
                 }
-                _ => format!("{} per run", seconds(ranked)),
+                _ => format!("{}{} per run", seconds(ranked), spread(on_ranked)),
             };
             remarks.push(format!(
                 "Cell {} costs {rest} at a hang rate of {}.",
                 focus.cell + 1,
                 percent(focus.hang_rate)
             ));
+        }
+        if let Some(found) = &self.resampled {
+            remarks.extend(self.rival_words(found));
+            remarks.extend(self.detector_words(found));
         }
         if let Some(&(index, why)) = self.choice.neighbours.get(1) {
             remarks.push(format!(
@@ -264,6 +332,64 @@ impl SweepResult {
                 self.why(index, why)
             ));
         }
+    }
+
+    /// How much more or less the focus cell costs than its rivals, on the same sessions.
+    fn rival_words(&self, found: &Focus) -> Option<String> {
+        let words: Vec<String> = found
+            .against
+            .iter()
+            .map(|(rival, sampled)| {
+                let name = match rival {
+                    Rival::Base => format!("{} as it stands", self.base),
+                    Rival::Cell(cell) => format!("cell {}", cell + 1),
+                };
+                let more = if sampled.point_ms < 0.0 {
+                    "less"
+                } else {
+                    "more"
+                };
+                format!(
+                    "{}{} {more} than {name}",
+                    seconds(sampled.point_ms.abs()),
+                    spread_of(sampled, sampled.point_ms < 0.0),
+                )
+            })
+            .collect();
+        let (last, first) = words.split_last()?;
+        let all = if first.is_empty() {
+            last.clone()
+        } else {
+            format!("{} and {last}", first.join(", "))
+        };
+        Some(format!(
+            "Cell {} costs {all} per run, on the same sessions.",
+            found.cell + 1
+        ))
+    }
+
+    /// The focus cell as a failure detector.
+    fn detector_words(&self, found: &Focus) -> Option<String> {
+        let (detector, limits) = (self.detectors[found.cell]?, found.detector.as_ref()?);
+        let per_hour = detector.qos.mistakes_per_hour?;
+        let text = policysim_sim::stats::text;
+        let side = |limit: Option<f64>| limit.map_or_else(dash, text);
+        let hours = limits.mistakes_per_hour;
+        Some(format!(
+            "As a failure detector cell {} errs {} [{} … {}] times per hour of activity, {} [{}] of gaps, and is right about a live run {}{} of the time.",
+            found.cell + 1,
+            text(round_to(per_hour, 3)),
+            side(hours.lo.map(|x| round_to(x, 3))),
+            side(hours.up.map(|x| round_to(x, 3))),
+            limits
+                .per_gap_rate
+                .estimate
+                .point
+                .map_or_else(dash, percent),
+            shares(limits.per_gap_rate.estimate.interval),
+            detector.qos.query_accuracy.map_or_else(dash, accuracy),
+            accuracies(&limits.query_accuracy),
+        ))
     }
 
     fn cost_words(&self, cost: &HangCost) -> String {

@@ -4,16 +4,20 @@ use std::collections::BTreeMap;
 
 use policysim_policy::Cause;
 use policysim_sim::choose::{Detection, Rejection};
+use policysim_sim::focus::{Focus, Rival, Sampled};
 use policysim_sim::grid;
 use policysim_sim::hang_cost::Refusal;
 use policysim_sim::readings::Detector;
 use policysim_sim::stats::paired::PairedDifference;
 use policysim_sim::stats::verdict::Decision;
-use policysim_sim::stats::{Estimate, Interval, Level, Prob, QuantileEstimate, json, rates};
+use policysim_sim::stats::{
+    Estimate, Interval, Level, Prob, QuantileEstimate, Reason, json, rates,
+};
 use serde::Serialize;
 
-use super::{SweepResult, detection_source, ends};
+use super::{IDLE_CLOCK, SweepResult, detection_source, ends};
 use crate::SCHEMA_VERSION;
+use crate::gaps::json::JsonFinding;
 use crate::header::DataHeader;
 
 impl SweepResult {
@@ -50,7 +54,13 @@ impl SweepResult {
             notes: self.remarks(),
             protection: self.json_protection(),
             cost: self.json_cost(),
+            focus: self.resampled.as_ref().map(JsonFocus::new),
             recorded: self.json_recorded(),
+            findings: self
+                .findings
+                .iter()
+                .map(|finding| JsonFinding::new(IDLE_CLOCK, finding, &self.base))
+                .collect(),
             cells,
         })
     }
@@ -166,6 +176,7 @@ impl SweepResult {
             },
             false_kill_rate_up_one_sided: figures.verdict.upper.map(json),
             false_kills_per_hour: figures.false_kills_per_hour.map(json),
+            false_kills_per_hour_interval: figures.false_kills_per_hour_limits,
             day_deff: figures.verdict.day_deff.map(json),
             limit_by_day: figures.verdict.by_day,
             certify: JsonCertify {
@@ -255,7 +266,9 @@ struct JsonSweep<'a> {
     notes: Vec<String>,
     protection: JsonProtection,
     cost: JsonCost,
+    focus: Option<JsonFocus>,
     recorded: JsonRecorded,
+    findings: Vec<JsonFinding>,
     cells: Vec<JsonCell<'a>>,
 }
 
@@ -320,6 +333,90 @@ struct JsonFocusCost {
     optimism_ms: Option<f64>,
 }
 
+/// The focus cell's intervals, by resampling sessions.
+#[derive(Serialize)]
+struct JsonFocus {
+    cell: usize,
+    method: &'static str,
+    hang_rate: f64,
+    cost_ranked: Option<JsonSampled>,
+    cost_certify: Option<JsonSampled>,
+    costs_more_than: Vec<JsonRival>,
+    detector: Option<JsonDetectorLimits>,
+}
+
+#[derive(Serialize)]
+struct JsonRival {
+    /// The cell; none for the base policy.
+    cell: Option<usize>,
+    #[serde(flatten)]
+    difference: JsonSampled,
+}
+
+#[derive(Serialize)]
+struct JsonSampled {
+    point_ms: f64,
+    interval_ms: Interval,
+    sessions: usize,
+    replicates: u64,
+    reason: Option<Reason>,
+}
+
+impl JsonSampled {
+    fn new(sampled: &Sampled) -> Self {
+        Self {
+            point_ms: json(sampled.point_ms),
+            interval_ms: sampled.spread.interval,
+            sessions: sampled.sessions,
+            replicates: sampled.spread.replicates,
+            reason: sampled.spread.reason,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct JsonDetectorLimits {
+    sessions: usize,
+    per_gap_rate: Estimate,
+    per_gap_deff: Option<f64>,
+    per_gap_deff_source: &'static str,
+    mistakes_per_active_hour_interval: Interval,
+    mistake_recurrence_interval_ms: Interval,
+    query_accuracy_interval: Interval,
+}
+
+impl JsonFocus {
+    fn new(focus: &Focus) -> Self {
+        Self {
+            cell: focus.cell + 1,
+            method: "session bootstrap, percentile interval; per-gap rate: Korn-Graubard",
+            hang_rate: json(focus.hang_rate),
+            cost_ranked: focus.ranked.as_ref().map(JsonSampled::new),
+            cost_certify: focus.certify.as_ref().map(JsonSampled::new),
+            costs_more_than: focus
+                .against
+                .iter()
+                .map(|(rival, sampled)| JsonRival {
+                    cell: match rival {
+                        Rival::Base => None,
+                        Rival::Cell(cell) => Some(cell + 1),
+                    },
+                    difference: JsonSampled::new(sampled),
+                })
+                .collect(),
+            detector: focus.detector.as_ref().map(|limits| JsonDetectorLimits {
+                sessions: limits.per_gap_rate.sessions,
+                per_gap_rate: limits.per_gap_rate.estimate,
+                per_gap_deff: limits.per_gap_rate.deff.map(json),
+                per_gap_deff_source: limits.per_gap_rate.source.name(),
+                mistakes_per_active_hour_interval: limits.mistakes_per_hour,
+                mistake_recurrence_interval_ms: limits.recurrence_ms,
+                query_accuracy_interval: limits.query_accuracy.interval,
+            }),
+        }
+    }
+}
+
 #[derive(Serialize)]
 struct JsonRecorded {
     idle_limit_ms: Option<u64>,
@@ -349,6 +446,7 @@ struct JsonCell<'a> {
     false_kill_rate_bounds: Interval,
     false_kill_rate_up_one_sided: Option<f64>,
     false_kills_per_hour: Option<f64>,
+    false_kills_per_hour_interval: Interval,
     day_deff: Option<f64>,
     limit_by_day: bool,
     certify: JsonCertify,

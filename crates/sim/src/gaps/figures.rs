@@ -14,7 +14,7 @@ use crate::sweep::sized_runs;
 
 use super::findings::{self, Finding, Setting};
 use super::sample::{GapQuantile, Silences};
-use super::{GapKey, IdleReadings, WaitSamples, idle_readings, latent_quantiles, waits};
+use super::{GapKey, IdleReadings, QUANTILES, WaitSamples, idle_readings, latent_quantiles, waits};
 
 /// One line of a table of gaps.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -78,6 +78,9 @@ pub struct LineFigures {
     pub sessions: Option<u64>,
     /// The quantiles of [`super::QUANTILES`].
     pub quantiles: Vec<GapQuantile>,
+    /// The same by Hyndman & Fan's type 7, ms, for people who compare tools; only where asked for, and none where
+    /// silences are cut, of which that definition knows nothing.
+    pub type7_ms: Vec<Option<f64>>,
     /// What must be said beside them.
     pub findings: Vec<Finding>,
     /// Extrapolated quantiles, where asked for.
@@ -94,6 +97,8 @@ pub struct Questions {
     pub setting: Setting,
     /// The seed of tail tests, where tails are asked for.
     pub tail_seed: Option<u64>,
+    /// Whether quantiles are given by type 7 as well.
+    pub type7: bool,
 }
 
 /// Computes the figures of `waits` and `idle`.
@@ -148,6 +153,11 @@ pub fn figures(
                 cut: silences.cut(),
                 sessions: silences.units().map(|units| units as u64),
                 quantiles: latent_quantiles(silences),
+                type7_ms: if ask.type7 {
+                    type7(silences)
+                } else {
+                    Vec::new()
+                },
                 findings,
                 tails,
             };
@@ -156,6 +166,16 @@ pub fn figures(
         .collect::<Vec<_>>()
         .into_iter()
         .collect()
+}
+
+/// Type 7 knows nothing of cut silences.
+fn type7(silences: &Silences) -> Vec<Option<f64>> {
+    if silences.cut() > 0 {
+        return vec![None; QUANTILES.len()];
+    }
+    let mut sorted: Vec<u64> = silences.gaps().map(|gap| gap.ms).collect();
+    sorted.sort_unstable();
+    super::type7(&sorted).to_vec()
 }
 
 fn tails(silences: &Silences, findings: &[Finding], seed: u64) -> Vec<Tail> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::run::WaitKind;
 use crate::stats::kaplan_meier::{ClusteredCurve, Gap, KaplanMeier};
 use crate::stats::traps::{self, AbortEnvelope, Heap, Truncation};
-use crate::stats::{Counts, Estimate, Level, Prob};
+use crate::stats::{Counts, Estimate, Interval, Level, Prob};
 
 use super::sample::{Cut, Silences};
 use super::{IdleReadings, Line, WaitSamples};
@@ -30,6 +30,33 @@ pub enum LimitSource {
     Given,
 }
 
+/// How many true silences may have reached a window where what is recorded is up to a period too long: both ends of
+/// `(g - period, g]` ([`traps::throttled`]).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Reach {
+    /// The window, ms.
+    pub window_ms: u64,
+    /// Silences that reached it even if each was a period shorter.
+    pub least_n: u64,
+    /// Silences that are recorded as reaching it.
+    pub most_n: u64,
+}
+
+impl Reach {
+    fn new(silences: &Silences, period_ms: u64, window_ms: Option<u64>) -> Option<Self> {
+        let window_ms = window_ms?;
+        let reach = |side: fn(Interval<u64>) -> Option<u64>| {
+            let reaches = |gap: &Gap| side(traps::throttled(gap.ms, period_ms)) >= Some(window_ms);
+            silences.gaps().filter(reaches).count() as u64
+        };
+        Some(Self {
+            window_ms,
+            least_n: reach(|range| range.lo),
+            most_n: reach(|range| range.up),
+        })
+    }
+}
+
 /// One thing found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Finding {
@@ -46,6 +73,8 @@ pub enum Finding {
     CoarseClock {
         /// The tick, ms.
         tick_ms: u64,
+        /// What that leaves open about the window.
+        reach: Option<Reach>,
     },
     /// One session holds more than a fifth of the silences.
     Dominated {
@@ -88,6 +117,8 @@ pub enum Finding {
     PolicyThrottle {
         /// The period, ms.
         period_ms: u64,
+        /// What that leaves open about the window.
+        reach: Option<Reach>,
     },
     /// Silences that may hold a host suspend.
     Suspends {
@@ -100,6 +131,8 @@ pub enum Finding {
         period_ms: u64,
         /// Silences within a tenth above it.
         n: u64,
+        /// What that leaves open about the window.
+        reach: Option<Reach>,
     },
     /// Lengths are upper bounds of a silence, as far as outputs are stamped when they are finished.
     UpperBounds {
@@ -194,7 +227,8 @@ pub fn of_waits(
             .min()
     };
     found.extend(of_heaps(&samples.silences, always, first_seen));
-    found.extend(of_clock(line, &samples.silences));
+    let window_ms = setting.window_ms.filter(|_| idles(line));
+    found.extend(of_clock(line, &samples.silences, window_ms));
     if samples.upper_bounds > 0 {
         found.push(Finding::UpperBounds {
             n: samples.upper_bounds,
@@ -223,9 +257,12 @@ pub fn of_idle(readings: &IdleReadings, setting: Setting) -> Vec<Finding> {
             .min()
     };
     found.extend(of_heaps(silences, false, first_seen));
-    found.extend(of_clock(Line::Idle, silences));
+    found.extend(of_clock(Line::Idle, silences, setting.window_ms));
     if let Some(period_ms) = setting.throttle_ms {
-        found.push(Finding::PolicyThrottle { period_ms });
+        found.push(Finding::PolicyThrottle {
+            period_ms,
+            reach: Reach::new(silences, period_ms, setting.window_ms),
+        });
     }
     if readings.suspends > 0 {
         found.push(Finding::Suspends {
@@ -389,13 +426,16 @@ pub const fn in_heap(heap: &Heap, ms: u64) -> bool {
     heap.min_ms <= ms && ms <= heap.max_ms
 }
 
-fn of_clock(line: Line, silences: &Silences) -> Vec<Finding> {
+fn of_clock(line: Line, silences: &Silences, window_ms: Option<u64>) -> Vec<Finding> {
     let ended = silences.ended();
     let lengths: Vec<(u64, u64)> = ended.iter().filter(|&(ms, _)| ms > 0).collect();
     let mut found = Vec::new();
     let tick_ms = lengths.iter().fold(0, |divisor, &(ms, _)| gcd(divisor, ms));
     if lengths.len() >= COARSE.0 && tick_ms >= COARSE.1 {
-        found.push(Finding::CoarseClock { tick_ms });
+        found.push(Finding::CoarseClock {
+            tick_ms,
+            reach: Reach::new(silences, tick_ms, window_ms),
+        });
     }
     let streams = matches!(
         line,
@@ -411,6 +451,7 @@ fn of_clock(line: Line, silences: &Silences) -> Vec<Finding> {
             found.push(Finding::Throttled {
                 period_ms: shortest,
                 n,
+                reach: Reach::new(silences, shortest, window_ms),
             });
         }
     }

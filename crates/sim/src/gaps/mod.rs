@@ -13,6 +13,7 @@ use rayon::prelude::*;
 use crate::ledger::ledger;
 use crate::run::{EventFlags, Fleet, RecordedEnd, Run, RunEvent, RunStatus, WaitKind};
 use crate::silence::{self, Gap, without_limits};
+use crate::stats::quantile::quantile_type7;
 use crate::stats::{self, Level, Prob, QuantileEstimate};
 use crate::strata::StratumKey;
 use crate::sweep::sized_runs;
@@ -152,6 +153,11 @@ pub fn quantiles(sorted: &[u64]) -> [QuantileEstimate; QUANTILES.len()] {
         let p: Prob = p.parse().expect("a literal probability");
         stats::quantile(sorted, p)
     })
+}
+
+/// The [`QUANTILES`] of samples in ascending order by Hyndman & Fan's type 7, the default of spreadsheets and numpy.
+pub fn type7(sorted: &[u64]) -> [Option<f64>; QUANTILES.len()] {
+    asked().map(|p| quantile_type7(sorted, p))
 }
 
 /// The [`QUANTILES`] as probabilities.

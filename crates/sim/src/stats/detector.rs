@@ -6,7 +6,8 @@
 
 use super::quantile::{Counts, Exceedances};
 
-const MS_PER_HOUR: f64 = 3_600_000.0;
+/// Milliseconds of an hour, the unit of rates of mistakes.
+pub(crate) const MS_PER_HOUR: f64 = 3_600_000.0;
 
 /// Quality of service of one window over gaps whose ends were all observed.
 #[derive(Clone, Copy, Debug, PartialEq)]

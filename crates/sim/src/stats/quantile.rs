@@ -42,6 +42,11 @@ impl Counts {
         self.total
     }
 
+    /// How many different values were seen.
+    pub fn distinct(&self) -> usize {
+        self.by_ms.len()
+    }
+
     /// Samples of at least `ms`: the kills of an idle window of that length.
     pub fn at_least(&self, ms: u64) -> u64 {
         self.by_ms.range(ms..).map(|(_, times)| times).sum()

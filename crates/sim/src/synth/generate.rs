@@ -113,6 +113,14 @@ impl<'m> Generator<'m> {
         (run < self.options.runs).then(|| self.made(run))
     }
 
+    /// Run number `run`, whatever the number of runs: without strata nothing depends on that.
+    ///
+    /// # Panics
+    /// When waits are stratified and `run` is none of the runs.
+    pub fn make(&self, run: u64) -> Run {
+        self.made(run)
+    }
+
     /// The runs of that range, in order; those from the number of runs up are left out. Uses the
     /// threads of the current rayon pool, whose number changes nothing.
     pub fn runs(&self, range: Range<u64>) -> Vec<Run> {

@@ -47,7 +47,7 @@ mod model;
 mod plan;
 mod quantiles;
 mod record;
-mod rng;
+pub(crate) mod rng;
 mod writer;
 
 pub use error::ModelError;

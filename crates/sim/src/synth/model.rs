@@ -383,6 +383,13 @@ pub struct Ends {
 }
 
 impl Ends {
+    /// Share of runs that hang, in parts per million.
+    pub const fn hang_ppm(&self) -> u64 {
+        self.hung_before_output_ppm.as_u64()
+            + self.hung_mid_stream_ppm.as_u64()
+            + self.hung_in_tool_ppm.as_u64()
+    }
+
     /// The shares of runs that end badly, in the order of the fields, in parts per million.
     pub(super) fn shares(&self) -> [u64; 7] {
         [

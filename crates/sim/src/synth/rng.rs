@@ -9,7 +9,7 @@ use super::model::Ppm;
 /// What a stream of random numbers is for. The numbers are part of what a seed means: never reuse one.
 #[derive(Clone, Copy, Debug)]
 #[repr(u64)]
-pub(super) enum Purpose {
+pub(crate) enum Purpose {
     /// Role, model, number of turns, how the run ends.
     Shape = 1,
     /// How many provider calls fail in each turn.
@@ -28,17 +28,25 @@ pub(super) enum Purpose {
     End = 8,
     /// Order of the strata over the whole fleet.
     Strata = 9,
+    /// How long a parent thinks between its waits.
+    Think = 10,
+    /// Where a run stands in the order in which parents take them.
+    Order = 11,
+    /// Whether and where a recorded run is made to hang.
+    Hang = 12,
+    /// Whether and where a delegate delegates in turn.
+    Nesting = 13,
 }
 
 /// Stands for "the whole fleet" where a stream names a run.
-pub(super) const WHOLE_FLEET: u64 = u64::MAX;
+pub(crate) const WHOLE_FLEET: u64 = u64::MAX;
 
 /// One stream of random numbers: `ChaCha8` under a key that spells seed and run.
-pub(super) struct Stream(ChaCha8Rng);
+pub(crate) struct Stream(ChaCha8Rng);
 
 impl Stream {
     /// The stream of `purpose` in run number `run` under `seed`.
-    pub(super) fn new(seed: u64, run: u64, purpose: Purpose) -> Self {
+    pub(crate) fn new(seed: u64, run: u64, purpose: Purpose) -> Self {
         let mut key = *b"________________policysim synth1";
         key[..8].copy_from_slice(&seed.to_le_bytes());
         key[8..16].copy_from_slice(&run.to_le_bytes());
@@ -48,28 +56,28 @@ impl Stream {
     }
 
     /// The next 64 random bits.
-    pub(super) fn bits(&mut self) -> u64 {
+    pub(crate) fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }
 
     /// A uniform number in the open interval (0, 1), a multiple of 2^-54.
-    pub(super) fn unit(&mut self) -> f64 {
+    pub(crate) fn unit(&mut self) -> f64 {
         const TWO_TO_MINUS_53: f64 = 1.0 / 9_007_199_254_740_992.0;
         ((self.bits() >> 11) as f64 + 0.5) * TWO_TO_MINUS_53
     }
 
     /// A uniform integer below `n` (0 when `n` is 0), off by less than n / 2^64 in probability.
-    pub(super) fn below(&mut self, n: u64) -> u64 {
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(n)) >> 64) as u64
     }
 
     /// True with that probability.
-    pub(super) fn chance(&mut self, share: Ppm) -> bool {
+    pub(crate) fn chance(&mut self, share: Ppm) -> bool {
         self.below(Ppm::WHOLE) < share.as_u64()
     }
 
     /// The index of one of `weights`, each as likely as its weight; 0 when all are 0.
-    pub(super) fn pick(&mut self, weights: impl Iterator<Item = u64> + Clone) -> usize {
+    pub(crate) fn pick(&mut self, weights: impl Iterator<Item = u64> + Clone) -> usize {
         let mut rest = self.below(weights.clone().sum());
         for (index, weight) in weights.enumerate() {
             if rest < weight {

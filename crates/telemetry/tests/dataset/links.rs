@@ -3,15 +3,14 @@
 use std::fs;
 use std::path::Path;
 
-use policysim_sim::run::WaitKind;
-use policysim_telemetry::{Dataset, ImportRequest};
+use policysim_sim::run::{Run, WaitKind};
+use policysim_telemetry::ImportRequest;
 
 use crate::support::{in_memory, request, shared, write};
 
 /// Name, parent and role of every run.
-fn links(dataset: &Dataset) -> Vec<(&str, &str, &str)> {
-    dataset
-        .run_rows()
+fn links(rows: &[Run]) -> Vec<(&str, &str, &str)> {
+    rows.iter()
         .map(|run| (&*run.name, &*run.parent, &*run.role))
         .collect()
 }
@@ -53,7 +52,7 @@ fn check(files: &[(&str, String)], expected: &[(&str, &str, &str)]) {
         write(folder.path(), name, content);
     }
     let dataset = in_memory(&request(&[folder.path()])).unwrap();
-    assert_eq!(links(&dataset), expected);
+    assert_eq!(links(&dataset.run_rows().unwrap()), expected);
     let linked = expected
         .iter()
         .filter(|(_, parent, _)| !parent.is_empty())
@@ -93,7 +92,8 @@ fn the_runs_of_several_agents_in_one_log_stand_stream_after_stream() {
     let names = ["s1.jsonl#1", "s1.jsonl#2.1", "s1.jsonl#2.2"];
     let folder = tempfile::tempdir().unwrap();
     let dataset = in_memory(&request(&[&write(folder.path(), "s1.jsonl", log)])).unwrap();
-    let stored: Vec<&str> = dataset.run_rows().map(|run| &*run.name).collect();
+    let rows = dataset.run_rows().unwrap();
+    let stored: Vec<&str> = rows.iter().map(|run| &*run.name).collect();
     assert_eq!(stored, names);
     let read: Vec<String> = dataset
         .fleet()
@@ -199,9 +199,10 @@ fn hashed_sources_are_linked_as_well() {
         ..request(&[folder.path()])
     };
     let dataset = in_memory(&hashed).unwrap();
-    let names: Vec<&str> = dataset.run_rows().map(|run| &*run.name).collect();
-    let parents: Vec<&str> = dataset
-        .run_rows()
+    let rows = dataset.run_rows().unwrap();
+    let names: Vec<&str> = rows.iter().map(|run| &*run.name).collect();
+    let parents: Vec<&str> = rows
+        .iter()
         .map(|run| &*run.parent)
         .filter(|parent| !parent.is_empty())
         .collect();
@@ -253,7 +254,7 @@ fn br_74_parent_and_child() {
     }
     let dataset = in_memory(&request(&[&parent, &child])).unwrap();
     assert_eq!(
-        links(&dataset),
+        links(&dataset.run_rows().unwrap()),
         [
             (
                 "BR-74-child-agent-ab12cd34.jsonl#1",

@@ -152,11 +152,18 @@ fn a_datasets_own_events_are_a_table_again() {
             .collect()
     };
     assert_eq!(events(&dataset), events(&again), "waits and marks included");
-    let names: Vec<String> = again.run_rows().map(|run| run.name.to_string()).collect();
+    let names: Vec<String> = again
+        .run_rows()
+        .unwrap()
+        .iter()
+        .map(|run| run.name.to_string())
+        .collect();
     assert_eq!(names, ["events.parquet#0", "events.parquet#1"]);
     let measured = |dataset: &Dataset| {
         dataset
             .run_rows()
+            .unwrap()
+            .iter()
             .map(|run| run.measured)
             .collect::<Vec<_>>()
     };
@@ -407,8 +414,9 @@ fn an_open_end_is_told_from_an_ended_run() {
     let mut observed = request(&[&write(folder.path(), "e.csv", table)]);
     observed.observed_until_ms = Some(61_000);
     let dataset = in_memory(&observed).unwrap();
-    let ends: Vec<(&str, RecordedEnd, u64)> = dataset
-        .run_rows()
+    let rows = dataset.run_rows().unwrap();
+    let ends: Vec<(&str, RecordedEnd, u64)> = rows
+        .iter()
         .map(|run| (run.name.rsplit('#').next().unwrap(), run.end, run.end_ms))
         .collect();
     assert_eq!(

@@ -1,0 +1,88 @@
+//! A Parquet file of unknown origin: its columns by name, its rows as cells.
+
+use polars::prelude::*;
+
+use super::groups::Groups;
+use super::{FOREIGN, Table};
+use crate::error::TelemetryError;
+
+/// One cell of a table of unknown columns.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Cell {
+    Missing,
+    Text(String),
+    Integer(i64),
+    Number(f64),
+    Bool(bool),
+    /// A type that no column of ours has.
+    Other,
+}
+
+/// A Parquet file of unknown origin: its columns by name, its rows as cells.
+pub(crate) struct ForeignTable {
+    groups: Groups,
+    columns: Vec<String>,
+}
+
+impl ForeignTable {
+    /// Opens the table and reads its column names.
+    pub(crate) fn open(table: &Table) -> Result<Self, TelemetryError> {
+        let groups = Groups::open(FOREIGN, table)?;
+        Ok(Self {
+            columns: groups.columns.clone(),
+            groups,
+        })
+    }
+
+    pub(crate) fn columns(&self) -> &[String] {
+        &self.columns
+    }
+
+    /// How many row groups there are.
+    pub(crate) fn len(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// The rows of one row group, restricted to `columns`, in that order.
+    pub(crate) fn read(
+        &self,
+        group: usize,
+        columns: &[String],
+    ) -> Result<Vec<Vec<Cell>>, TelemetryError> {
+        let frame = self.groups.read(group, Some(columns.to_vec()))?;
+        let columns = columns
+            .iter()
+            .map(|name| frame.column(name))
+            .collect::<PolarsResult<Vec<_>>>()
+            .map_err(|error| TelemetryError::store(FOREIGN, error))?;
+        (0..frame.height())
+            .map(|row| {
+                columns
+                    .iter()
+                    .map(|column| column.get(row).map(|value| cell(&value)))
+                    .collect::<PolarsResult<Vec<_>>>()
+                    .map_err(|error| TelemetryError::store(FOREIGN, error))
+            })
+            .collect()
+    }
+}
+
+fn cell(value: &AnyValue<'_>) -> Cell {
+    match value {
+        AnyValue::Null => Cell::Missing,
+        AnyValue::Boolean(yes) => Cell::Bool(*yes),
+        AnyValue::String(text) => Cell::Text((*text).to_owned()),
+        AnyValue::StringOwned(text) => Cell::Text(text.to_string()),
+        AnyValue::Float32(number) => Cell::Number(f64::from(*number)),
+        AnyValue::Float64(number) => Cell::Number(*number),
+        AnyValue::Int8(_)
+        | AnyValue::Int16(_)
+        | AnyValue::Int32(_)
+        | AnyValue::Int64(_)
+        | AnyValue::UInt8(_)
+        | AnyValue::UInt16(_)
+        | AnyValue::UInt32(_)
+        | AnyValue::UInt64(_) => value.extract::<i64>().map_or(Cell::Other, Cell::Integer),
+        _ => Cell::Other,
+    }
+}

@@ -1,0 +1,196 @@
+//! A Parquet file open for reading as data frames, one row group at a time.
+
+use std::fs::File;
+use std::io::Cursor;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use polars::prelude::*;
+use polars_parquet::parquet::error::ParquetResult;
+
+use super::Table;
+use super::pages::{Bytes, Chunk, oos};
+use crate::error::TelemetryError;
+
+/// A Parquet file open for reading, by row group.
+#[derive(Debug)]
+pub(super) struct Groups {
+    table: &'static str,
+    source: Table,
+    metadata: FileMetadataRef,
+    pub(super) columns: Vec<String>,
+    /// First row and number of rows of each group.
+    slices: Vec<(usize, usize)>,
+}
+
+impl Groups {
+    pub(super) fn open(table: &'static str, source: &Table) -> Result<Self, TelemetryError> {
+        guarded(table, || Self::open_unguarded(table, source))
+    }
+
+    fn open_unguarded(table: &'static str, source: &Table) -> Result<Self, TelemetryError> {
+        let fail = |error: PolarsError| TelemetryError::store(table, error);
+        let mut reader = reader(table, source)?;
+        let metadata = Arc::clone(reader.get_metadata().map_err(fail)?);
+        let columns = reader
+            .schema()
+            .map_err(fail)?
+            .iter_names()
+            .map(ToString::to_string)
+            .collect();
+        let mut slices = Vec::with_capacity(metadata.row_groups.len());
+        let mut first = 0;
+        for group in &metadata.row_groups {
+            slices.push((first, group.num_rows()));
+            first += group.num_rows();
+        }
+        Ok(Self {
+            table,
+            source: source.clone(),
+            metadata,
+            columns,
+            slices,
+        })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.slices.len()
+    }
+
+    pub(super) fn n_rows(&self) -> usize {
+        self.slices.iter().map(|slice| slice.1).sum()
+    }
+
+    /// How many rows the group has.
+    pub(super) fn n_rows_of(&self, group: usize) -> usize {
+        self.slices[group].1
+    }
+
+    /// The bytes of the file, to read [`Groups::chunk`]s from.
+    pub(super) fn bytes(&self) -> Result<Box<dyn Bytes>, TelemetryError> {
+        Ok(match &self.source {
+            Table::File(path) => Box::new(
+                File::open(path)
+                    .map_err(|error| TelemetryError::io(self.table, "opening", error))?,
+            ),
+            Table::Bytes(bytes) => Box::new(Cursor::new(Arc::clone(bytes))),
+        })
+    }
+
+    /// A column of a row group, to be decoded without a data frame.
+    pub(super) fn chunk(
+        &self,
+        bytes: &mut dyn Bytes,
+        group: usize,
+        column: &str,
+    ) -> ParquetResult<Chunk> {
+        let meta = self.metadata.row_groups[group]
+            .columns_under_root_iter(column)
+            .and_then(|mut columns| columns.next())
+            .ok_or_else(|| oos(format!("no column {column}")))?;
+        Chunk::read(bytes, meta)
+    }
+
+    pub(super) fn read(
+        &self,
+        group: usize,
+        columns: Option<Vec<String>>,
+    ) -> Result<DataFrame, TelemetryError> {
+        guarded(self.table, || {
+            let mut reader = reader(self.table, &self.source)?;
+            reader.set_metadata(Arc::clone(&self.metadata));
+            reader
+                .with_slice(self.slices.get(group).copied())
+                .with_columns(columns)
+                .read_parallel(ParallelStrategy::RowGroups)
+                .finish()
+                .map_err(|error| TelemetryError::store(self.table, error))
+        })
+    }
+}
+
+/// Runs a reading of Parquet bytes. The library panics on some damaged files where it should return an error.
+pub(super) fn guarded<T>(
+    table: &'static str,
+    read: impl FnOnce() -> Result<T, TelemetryError>,
+) -> Result<T, TelemetryError> {
+    catch_unwind(AssertUnwindSafe(read))
+        .unwrap_or_else(|_| Err(TelemetryError::store(table, "the file is damaged")))
+}
+
+fn reader(
+    table: &'static str,
+    source: &Table,
+) -> Result<ParquetReader<Box<dyn polars::io::mmap::MmapBytesReader>>, TelemetryError> {
+    let input: Box<dyn polars::io::mmap::MmapBytesReader> = match source {
+        Table::File(path) => {
+            Box::new(File::open(path).map_err(|error| TelemetryError::io(table, "opening", error))?)
+        }
+        Table::Bytes(bytes) => Box::new(Cursor::new(Arc::clone(bytes))),
+    };
+    Ok(ParquetReader::new(input))
+}
+
+/// Equal texts share one allocation.
+#[derive(Default)]
+pub(super) struct Names(std::collections::HashSet<Arc<str>>);
+
+impl Names {
+    pub(super) fn share(&mut self, text: &str) -> Arc<str> {
+        if let Some(shared) = self.0.get(text) {
+            return Arc::clone(shared);
+        }
+        let shared: Arc<str> = Arc::from(text);
+        self.0.insert(Arc::clone(&shared));
+        shared
+    }
+}
+
+pub(super) fn integers<'a>(
+    table: &'static str,
+    frame: &'a DataFrame,
+    name: &str,
+) -> Result<&'a Int64Chunked, TelemetryError> {
+    frame
+        .column(name)
+        .and_then(|column| column.i64())
+        .map_err(|error| TelemetryError::store(table, error))
+}
+
+pub(super) fn texts<'a>(
+    table: &'static str,
+    frame: &'a DataFrame,
+    name: &str,
+) -> Result<&'a StringChunked, TelemetryError> {
+    frame
+        .column(name)
+        .and_then(|column| column.str())
+        .map_err(|error| TelemetryError::store(table, error))
+}
+
+pub(super) fn bools<'a>(
+    table: &'static str,
+    frame: &'a DataFrame,
+    name: &str,
+) -> Result<&'a BooleanChunked, TelemetryError> {
+    frame
+        .column(name)
+        .and_then(|column| column.bool())
+        .map_err(|error| TelemetryError::store(table, error))
+}
+
+/// The value of a column of closed names, or an error that names the column.
+pub(super) fn known<T>(
+    table: &'static str,
+    column: &str,
+    text: Option<&str>,
+    parse: impl Fn(&str) -> Option<T>,
+) -> Result<T, TelemetryError> {
+    let text = text.unwrap_or("");
+    parse(text).ok_or_else(|| {
+        TelemetryError::store(
+            table,
+            format!("column {column} holds '{text}', which is no known name"),
+        )
+    })
+}
