@@ -110,18 +110,19 @@ pub fn outcomes(fleet: &Fleet, policy: &Policy) -> Outcomes {
 }
 
 /// Outcomes in the order of their runs, with sessions and groups told apart by numbers.
+///
+/// Sessions are numbered in the order of their keys, so that resampling them does not depend on the order of runs.
 fn numbered<'r>(runs: impl Iterator<Item = (&'r Run, Outcome)>) -> Outcomes {
+    let runs: Vec<(&Run, Outcome)> = runs.collect();
     let mut found = Outcomes::default();
-    let mut sessions: BTreeMap<&str, u32> = BTreeMap::new();
+    let mut sessions: BTreeMap<&str, u32> =
+        runs.iter().map(|(run, _)| (session_of(run), 0)).collect();
+    for (number, slot) in sessions.values_mut().enumerate() {
+        *slot = number as u32;
+    }
     let mut numbers: [BTreeMap<&str, u32>; StratumKey::ALL.len()] = Default::default();
     for (run, mut outcome) in runs {
-        let session: &str = if run.session.is_empty() {
-            &run.name
-        } else {
-            &run.session
-        };
-        let next = sessions.len() as u32;
-        outcome.session = *sessions.entry(session).or_insert(next);
+        outcome.session = sessions.get(session_of(run)).copied().unwrap_or_default();
         for ((key, numbers), number) in StratumKey::ALL
             .into_iter()
             .zip(&mut numbers)
@@ -140,6 +141,15 @@ fn numbered<'r>(runs: impl Iterator<Item = (&'r Run, Outcome)>) -> Outcomes {
         }
     }
     found
+}
+
+/// The session of a run, or its own name where it has none.
+fn session_of(run: &Run) -> &str {
+    if run.session.is_empty() {
+        &run.name
+    } else {
+        &run.session
+    }
 }
 
 /// Every run of a summary under `policy`.

@@ -13,7 +13,7 @@ use crate::args::DataArgs;
     after_help = "\
 Examples:
   policysim gate telemetry --policy policy.toml --rules gate.toml
-  policysim gate telemetry --policy policy.toml --rules gate.toml --format github --format junit=gate.xml
+  policysim gate telemetry --policy policy.toml --rules gate.toml --format junit=gate.xml
   policysim gate telemetry --policy policy.toml --rules gate.toml --baseline before --explain
   policysim gate init telemetry --policy policy.toml > rules.toml
 
