@@ -117,3 +117,25 @@ fn packed_logs_are_read_as_they_are() {
     assert!(import("gz") == plain);
     assert!(import("zst") == plain);
 }
+
+#[test]
+fn a_sweep_says_how_many_pairs_it_held_against_replays() {
+    let place = place();
+    for base in [
+        "pi-desktop-0129",
+        "pi-ext-adr0010",
+        "netclaw-subagent",
+        "no-mistakes-silence",
+    ] {
+        let command = format!("sweep logs --base {base} --idle 1s..60s/1s --verify 300");
+        let done = place.run(&command).exits(0);
+        assert!(
+            done.stderr
+                .contains("verified 300 pairs of a run and a cell"),
+            "{base}: {}",
+            done.stderr
+        );
+        let plain = place.run(&command.replace(" --verify 300", "")).ok();
+        assert_eq!(done.stdout, plain, "{base}");
+    }
+}

@@ -5,12 +5,17 @@ use std::fs;
 use crate::{Done, Place, finish, fleet, repository};
 
 /// Every command and subcommand.
-const COMMANDS: [&str; 18] = [
+const COMMANDS: [&str; 24] = [
     "",
     "import",
     "gaps",
+    "gate",
+    "gate init",
+    "gate schema",
+    "gate summarise",
     "replay",
     "sweep",
+    "report",
     "settle",
     "policy",
     "policy list",
@@ -21,6 +26,7 @@ const COMMANDS: [&str; 18] = [
     "synth",
     "synth fit",
     "synth run",
+    "watch",
     "completions",
     "man",
     "help",
@@ -60,11 +66,8 @@ fn place() -> Place {
         "policy.toml",
         "preset = \"pi-desktop-0129\"\nidle = \"360s\"\n",
     );
-    let samples = (0..400_u64).map(|n| format!("pre_token,{},run-{}\n", 1_000 + n * 37, n / 4));
-    place.write(
-        "waits.csv",
-        format!("kind,duration_ms,run\n{}", samples.collect::<String>()),
-    );
+    place.write("gate.toml", "[[rule]]\ncheck = \"all\"\n");
+    place.run("import fleet.csv --out before").ok();
     fs::create_dir_all(place.path("home/.local/share/bash-completion/completions")).unwrap();
     place
 }

@@ -51,13 +51,13 @@ fn hostile() -> Vec<String> {
 }
 
 /// Characters that change how a terminal shows what stands around them.
-fn steers_a_terminal(c: char) -> bool {
+pub(crate) fn steers_a_terminal(c: char) -> bool {
     (c.is_control() && c != '\n')
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// A result with every text and every key replaced, so that only its figures and its shape are left.
-fn figures(value: &Value) -> Value {
+pub(crate) fn figures(value: &Value) -> Value {
     match value {
         Value::String(_) => Value::Null,
         Value::Array(values) => values.iter().map(figures).collect(),
@@ -85,7 +85,8 @@ const COMMANDS: [&str; 9] = [
     "sweep DATA --idle 60s,300s,400s --by role",
 ];
 
-fn place() -> Place {
+/// A dataset of hostile names, and one like it of tame ones.
+pub(crate) fn place() -> Place {
     let place = Place::new();
     place.write("hostile.jsonl", events(&hostile()));
     let tame: Vec<String> = (0..hostile().len()).map(|n| format!("name{n}")).collect();

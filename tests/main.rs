@@ -4,6 +4,7 @@
 //! data are looked for as every test of the workspace does: `POLICYSIM_SHARED`, else `../shared`.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
+mod browser;
 mod certified;
 mod conform;
 mod corpus;
@@ -13,17 +14,21 @@ mod errors;
 mod fleet;
 mod formats;
 mod gaps;
+mod gate;
 mod help;
 mod hostile;
 mod interrupt;
 mod local;
 mod privacy;
 mod regression;
+mod report;
 mod scenarios;
 mod settle;
 mod snapshots;
 mod synth;
 mod transcripts;
+#[cfg(target_os = "linux")]
+mod watch;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

@@ -60,6 +60,7 @@ fn place() -> Place {
         "my-policy.toml",
         "preset = \"pi-desktop-0129\"\nidle = \"360s\"\n",
     );
+    place.write("gate.toml", "[[rule]]\ncheck = \"all\"\n");
     place.write(
         "waits.csv",
         "kind,duration_ms,censored,run,role,model,tool\npre_token,4000,false,r1,fixer,m,\n",
@@ -89,4 +90,22 @@ fn the_policy_document_that_the_readme_shows_is_sound() {
     place.run("policy check policy.toml").ok();
     let shown = place.run("policy show policy.toml").ok();
     assert!(shown.contains("360s") && shown.contains("2h"), "{shown}");
+}
+
+#[test]
+fn the_rules_that_the_readme_shows_read() {
+    let readme = fs::read_to_string(repository().join("README.md")).unwrap();
+    let document = readme.split("```toml\n").nth(2).unwrap();
+    let document = document.split("```").next().unwrap();
+    let place = place();
+    place.write("gate.toml", document);
+    let line =
+        "gate telemetry --baseline telemetry --policy my-policy.toml --rules gate.toml --quiet";
+    // 23 runs decide little
+    let shown = place.run(line).exits(1).stdout;
+    assert_eq!(shown.matches("\nno_data").count(), 0, "{shown}");
+    assert!(
+        shown.contains("idle clock: not moved since the baseline"),
+        "{shown}"
+    );
 }

@@ -4,9 +4,12 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::commands::gate::GateArgs;
 use crate::commands::policy::PolicyArgs;
+use crate::commands::report::ReportArgs;
 use crate::commands::settle::args::SettleArgs;
 use crate::commands::synth::args::SynthArgs;
+use crate::commands::watch::args::WatchArgs;
 
 /// Size the timeouts that decide whether an LLM agent lives or dies.
 ///
@@ -54,16 +57,22 @@ pub(crate) enum Command {
     Import(ImportArgs),
     /// How long agents are silent: gap percentiles per wait kind and for the idle clock
     Gaps(GapsArgs),
+    /// Hold a policy and a window of telemetry to rules, for CI
+    Gate(Box<GateArgs>),
     /// Explain what one policy does to one run
     Replay(ReplayArgs),
     /// Compare candidate windows, budgets and caps over all runs
     Sweep(Box<SweepArgs>),
+    /// Write the sizing section of an ADR: text, page, charts and numbers
+    Report(Box<ReportArgs>),
     /// Simulate parents that wait for delegates: when does a hang settle?
     Settle(Box<SettleArgs>),
     /// List, show, check and prove policies
     Policy(PolicyArgs),
     /// Draw synthetic runs from a model
     Synth(SynthArgs),
+    /// Run a command under a policy, and record what is seen of it
+    Watch(Box<WatchArgs>),
     /// Print a completion script for a shell
     #[command(
         after_help = "Example:\n  policysim completions bash > ~/.local/share/bash-completion/completions/policysim"
@@ -108,7 +117,7 @@ pub(crate) struct DataArgs {
     #[arg(value_name = "DATASET")]
     pub(crate) data: Vec<PathBuf>,
     /// Read every file as this format instead of recognising it
-    /// (claude, codex, copilot, gemini, opencode, pi, events, samples)
+    /// (claude, codex, copilot, gemini, opencode, pi, events, samples, policysim)
     #[arg(long, value_name = "FORMAT")]
     pub(crate) input_format: Option<String>,
     #[command(flatten)]
@@ -155,7 +164,7 @@ pub(crate) struct ImportArgs {
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: PathBuf,
     /// Read every file as this format instead of recognising it
-    /// (claude, codex, copilot, gemini, opencode, pi, events, samples)
+    /// (claude, codex, copilot, gemini, opencode, pi, events, samples, policysim)
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<String>,
     #[command(flatten)]
@@ -203,6 +212,7 @@ Examples:
   policysim gaps telemetry --by model
   policysim gaps telemetry --policy pi-desktop-0119 --format json
   policysim gaps telemetry --recorded-idle 600s --tail
+  policysim gaps telemetry --plot gaps.svg
   policysim gaps local --against telemetry")]
 pub(crate) struct GapsArgs {
     #[command(flatten)]
@@ -231,6 +241,9 @@ pub(crate) struct GapsArgs {
     /// Show every interval: with sessions as units, independent, log-log Greenwood
     #[arg(long)]
     pub(crate) verbose: bool,
+    /// Also draw the survival curve into this .svg or .png file, or as text with -
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["by", "against"])]
+    pub(crate) plot: Option<PathBuf>,
     /// How to print
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: OutputFormat,
@@ -267,6 +280,7 @@ Examples:
   policysim sweep telemetry --axis idle.first=60s,180s --axis pause.tool=idle,none --out sweep
   policysim sweep telemetry --idle 60s,300s --list-kills 1
   policysim sweep waits.csv --idle 60s..600s/60s --settle
+  policysim sweep telemetry --idle 60s..600s/60s --plot front.png
   policysim sweep telemetry --hang-rate 0.5% --restart-cost 30s --recorded-idle 600s
 
 Grids are FIRST..LAST/STEP with both ends, lists are A,B,off.")]
@@ -318,9 +332,15 @@ pub(crate) struct SweepArgs {
     /// Name the runs that a cell kills: its number, or its settings as the JSON output labels them
     #[arg(long, value_name = "CELL")]
     pub(crate) list_kills: Option<String>,
+    /// Also replay this many pairs of a run and a cell, drawn by the seed, and stop if one differs from the sweep
+    #[arg(long, value_name = "N")]
+    pub(crate) verify: Option<u32>,
     /// Also write sweep.json, cells.csv, cells.parquet and the chart front.svg into this directory
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    /// Also draw false kills against detection time into this .svg or .png file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plot: Option<PathBuf>,
     /// How to print
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: OutputFormat,

@@ -1,13 +1,17 @@
 //! One file per command; here they are told apart.
 
 mod gaps;
+pub(crate) mod gate;
 mod generate;
 mod import;
+mod plot;
 pub(crate) mod policy;
 mod replay;
+pub(crate) mod report;
 pub(crate) mod settle;
-mod sweep;
+pub(crate) mod sweep;
 pub(crate) mod synth;
+pub(crate) mod watch;
 
 use anyhow::{Context, Result};
 
@@ -24,11 +28,14 @@ pub(crate) fn run(cli: Cli) -> Result<ExitStatus> {
     match cli.command {
         Command::Import(args) => import::run(&args, global),
         Command::Gaps(args) => gaps::run(&args, global),
+        Command::Gate(args) => gate::run(&args, global),
         Command::Replay(args) => replay::run(&args, global),
+        Command::Report(args) => report::run(&args, global),
         Command::Settle(args) => settle::run(&args, global),
         Command::Sweep(args) => sweep::run(&args, global),
         Command::Policy(args) => policy::run(&args, global),
         Command::Synth(args) => synth::run(&args, global),
+        Command::Watch(args) => Ok(watch::run(&args, global)),
         Command::Completions { shell } => generate::completions(shell),
         Command::Man => generate::man(),
     }

@@ -6,18 +6,35 @@ use std::process::{ExitCode, Termination};
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum ExitStatus {
     /// Done, nothing to object to.
-    Success = 0,
+    Success,
     /// A finding: a gate or a check failed, a vector mismatched.
-    Finding = 1,
+    Finding,
     /// Wrong usage, unreadable input, failed output.
-    Error = 2,
+    Error,
     /// The data cannot decide.
-    #[allow(dead_code, reason = "policy commands need no data; the gate does")]
-    Inconclusive = 3,
+    Inconclusive,
+    /// The program contradicts itself: a bug.
+    Bug,
+    /// The status of a command that was run for the user, or one of those that stand for what became of it.
+    OfCommand(u8),
+}
+
+impl ExitStatus {
+    /// The process's exit code.
+    pub(crate) const fn code(self) -> u8 {
+        match self {
+            Self::Success => 0,
+            Self::Finding => 1,
+            Self::Error => 2,
+            Self::Inconclusive => 3,
+            Self::Bug => 101,
+            Self::OfCommand(status) => status,
+        }
+    }
 }
 
 impl Termination for ExitStatus {
     fn report(self) -> ExitCode {
-        ExitCode::from(self as u8)
+        ExitCode::from(self.code())
     }
 }

@@ -38,6 +38,12 @@ pub(crate) fn failed(error: &anyhow::Error) -> ExitStatus {
     ExitStatus::Error
 }
 
+/// Tells that the program contradicts itself.
+pub(crate) fn contradicted(error: &dyn std::fmt::Display) -> ExitStatus {
+    tell(&format!("error: bug: {error}"));
+    ExitStatus::Bug
+}
+
 /// Whether a reader has gone away, told by the system itself or through a serializer.
 fn is_broken_pipe(cause: &(dyn std::error::Error + 'static)) -> bool {
     let kind = cause

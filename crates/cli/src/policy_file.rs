@@ -17,7 +17,7 @@ mod toml_document;
 
 pub(crate) use dialect::{DIALECTS, json_setting, pi_desktop_defaults, pi_extensions_defaults};
 pub(crate) use schema::schema;
-pub(crate) use toml_document::assign;
+pub(crate) use toml_document::{Fault, KeyLines, assign, convert, line_of};
 
 /// A policy and where it came from.
 #[derive(Clone, Debug)]
@@ -30,6 +30,10 @@ pub(crate) struct Loaded {
     pub(crate) policy: Policy,
     /// Settings that the harness does not take as written.
     pub(crate) warnings: Vec<String>,
+    /// The file it was read from; a preset has none.
+    pub(crate) file: Option<String>,
+    /// Where that file sets which key.
+    pub(crate) lines: KeyLines,
 }
 
 /// Loads what `spec` names: a preset, a policy file in TOML, or `DIALECT:PATH` for a harness's own settings, where
@@ -45,6 +49,8 @@ pub(crate) fn load(spec: &str) -> Result<Loaded> {
             preset: preset_name(spec),
             policy,
             warnings: Vec::new(),
+            file: None,
+            lines: KeyLines::new(),
         });
     }
     if let Some((prefix, path)) = spec.split_once(':')
@@ -60,6 +66,8 @@ pub(crate) fn load(spec: &str) -> Result<Loaded> {
             preset: document.preset,
             policy: document.policy,
             warnings: Vec::new(),
+            file: Some(spec.to_owned()),
+            lines: document.lines,
         });
     }
     if let Some((prefix, _)) = spec.split_once(':') {

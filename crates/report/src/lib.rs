@@ -13,8 +13,11 @@
 
 pub mod charts;
 pub mod gaps;
+pub mod gate;
 pub mod header;
+pub mod html;
 pub mod settle;
+pub mod sizing;
 pub mod sweep;
 pub mod table;
 pub mod transcript;

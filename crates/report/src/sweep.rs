@@ -17,6 +17,7 @@ use policysim_sim::sweep::{Axis, Candidate};
 use policysim_sim::tally::{CellCounts, Part};
 
 use crate::header::DataHeader;
+use crate::sizing::facts::short_key;
 use crate::table::{Align, Table};
 use crate::units::{duration as human, grouped, hours, percent, percent_figures, wrapped};
 
@@ -380,16 +381,6 @@ impl SweepResult {
         push("newly_killed", count(|cell| cell.against_base.only_second));
         push("newly_spared", count(|cell| cell.against_base.only_first));
         columns
-    }
-}
-
-fn short_key(key: &str) -> &str {
-    match key {
-        "idle.window" => "idle",
-        "total.budget" => "total",
-        "turns.cap" => "turns",
-        "idle.rearm" => "rearm",
-        other => other,
     }
 }
 

@@ -125,7 +125,8 @@ fn is_bidi_control(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-fn escaped(cell: &str) -> String {
+/// Text in Markdown: what would be markup is escaped.
+pub fn escaped(cell: &str) -> String {
     let mut text = String::new();
     for c in one_line(cell).chars() {
         match c {

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use policysim_policy::Cause;
 
-use crate::tally::{CellCounts, Part, Tally};
+use crate::tally::{CellCounts, Days, Part, Tally};
 
 /// The two halves of the runs; a run counts in one.
 pub(crate) const PARTS: usize = 2;
@@ -335,8 +335,8 @@ impl<'a> Walk<'a> {
         self.place += 1;
     }
 
-    /// The cell of the place taken in last, days aside.
-    pub(crate) fn cell(&self, window_ms: u64, frame: &Frame<'_>) -> CellCounts {
+    /// The cell of the place taken in last; `days` walks the same line.
+    pub(crate) fn cell(&self, window_ms: u64, frame: &Frame<'_>, days: &DayWalk) -> CellCounts {
         let part = |parts: &[usize]| {
             let group = |group: usize| {
                 let mut step = Step::default();
@@ -365,7 +365,7 @@ impl<'a> Walk<'a> {
                     .iter()
                     .map(|&number| group(number))
                     .collect(),
-                days: BTreeMap::new(),
+                days: Days::default(),
             }
         };
         let mut detection_ms: Vec<u64> = Vec::new();
@@ -374,9 +374,17 @@ impl<'a> Walk<'a> {
             detection_ms.extend(&self.board.detections[cell]);
         }
         detection_ms.sort_unstable();
-        let all = part(&[0, 1]);
+        let mut all = part(&[0, 1]);
+        all.days = days.days(false);
         CellCounts {
-            certify: if frame.split { part(&[1]) } else { all.clone() },
+            certify: if frame.split {
+                Part {
+                    days: days.days(true),
+                    ..part(&[1])
+                }
+            } else {
+                all.clone()
+            },
             kills: self.kills.map(|kills| kills as u64),
             true_kills: self.whole.true_kills as u64,
             hung_killed_early: self.whole.hung_killed_early as u64,
@@ -392,34 +400,59 @@ impl<'a> Walk<'a> {
     }
 }
 
-impl Board {
-    /// The tallies of each day along a line: part, day, place and what is counted there, where there is anything.
-    pub(crate) fn days(
-        &self,
-        line: usize,
-        shared: Option<usize>,
-        mut found: impl FnMut(usize, i64, usize, Tally),
-    ) {
-        for (&(part, day), steps) in &self.days {
-            let mut changes: BTreeMap<usize, Step> = BTreeMap::new();
+/// The days of the cells along a line.
+pub(crate) struct DayWalk {
+    days: Vec<i64>,
+    steps: Vec<[Step; PARTS]>,
+    /// Place, day, part and what changes there, by falling place.
+    changes: Vec<(usize, usize, usize, Step)>,
+    place: usize,
+}
+
+impl DayWalk {
+    pub(crate) fn new(board: &Board, line: usize, shared: Option<usize>) -> Self {
+        let mut days: Vec<i64> = board.days.keys().map(|(_, day)| *day).collect();
+        days.sort_unstable();
+        days.dedup();
+        let mut changes = Vec::new();
+        for (&(part, day), steps) in &board.days {
+            let day = days.partition_point(|known| *known < day);
             for line in [Some(line), shared].into_iter().flatten() {
-                let first = (line * self.stride) as u32;
-                for (cell, step) in steps.range(first..first + self.stride as u32) {
-                    let place = (cell - first) as usize;
-                    changes.entry(place).or_default().add(step, 1);
-                }
-            }
-            let mut sum = Step::default();
-            let mut changes = changes.into_iter().peekable();
-            while let Some((place, step)) = changes.next() {
-                sum.add(&step, 1);
-                let end = changes.peek().map_or(self.stride - 1, |(next, _)| *next);
-                if sum != Step::default() {
-                    for place in place..end {
-                        found(part, day, place, sum.tally(0));
-                    }
+                let first = (line * board.stride) as u32;
+                for (cell, step) in steps.range(first..first + board.stride as u32) {
+                    changes.push(((cell - first) as usize, day, part, *step));
                 }
             }
         }
+        changes.sort_unstable_by_key(|change| std::cmp::Reverse(change.0));
+        Self {
+            steps: vec![[Step::default(); PARTS]; days.len()],
+            days,
+            changes,
+            place: 0,
+        }
+    }
+
+    /// Takes in the next place.
+    pub(crate) fn step(&mut self) {
+        while let Some((_, day, part, step)) =
+            self.changes.pop_if(|(place, ..)| *place == self.place)
+        {
+            self.steps[day][part].add(&step, 1);
+        }
+        self.place += 1;
+    }
+
+    /// The days of the place taken in last, of all runs or of the second half alone.
+    pub(crate) fn days(&self, certify: bool) -> Days {
+        let days = self.days.iter().zip(&self.steps);
+        days.filter_map(|(&day, [select, second])| {
+            let mut step = *second;
+            if !certify {
+                step.add(select, 1);
+            }
+            (step != Step::default()).then(|| (day, step.tally(0)))
+        })
+        .collect()
     }
 }

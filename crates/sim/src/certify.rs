@@ -109,6 +109,21 @@ impl Evidence {
                 *certify_days.entry(day(run)).or_default() += u64::from(*half == Half::Certify);
             }
         }
+        let mut found = Self::of_days(days, certify_days, candidates, max_rate);
+        if found.is_split() {
+            found.halves = halves;
+        }
+        found
+    }
+
+    /// The same from the runs not labelled as hung by calendar day, of all runs and of the certifying half; without
+    /// the half of each run.
+    pub fn of_days(
+        days: BTreeMap<i64, u64>,
+        certify_days: BTreeMap<i64, u64>,
+        candidates: usize,
+        max_rate: Option<f64>,
+    ) -> Self {
         let sum = |days: &BTreeMap<i64, u64>| days.values().sum::<u64>();
         let (all, certify) = (sum(&days), sum(&certify_days));
         let enough = max_rate.is_some_and(|max| {
@@ -124,7 +139,7 @@ impl Evidence {
         if protection == Protection::SplitAndSequence {
             Self {
                 protection,
-                halves,
+                halves: Vec::new(),
                 days,
                 certify_days,
             }
@@ -260,7 +275,7 @@ impl<'a> Judge<'a> {
             .map(|(day, &runs)| RunCounts {
                 runs,
                 ..rule
-                    .apply(part.days.get(day).copied().unwrap_or_default())
+                    .apply(part.days.get(*day).copied().unwrap_or_default())
                     .counts()
             })
             .collect()

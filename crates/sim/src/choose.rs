@@ -4,7 +4,7 @@ use policysim_policy::Millis;
 
 use crate::certify::{Evidence, Judge, Plan, Tested, Tests, TieRule, Verdict, shared_level, test};
 use crate::stats::detector::MS_PER_HOUR;
-use crate::stats::paired::{self, PairedDifference};
+use crate::stats::paired::{self, Discordant, PairedDifference};
 use crate::stats::verdict::Decision;
 use crate::stats::{Estimate, Interval, Level, Prob, QuantileEstimate, rates};
 use crate::sweep::{Candidate, settling_lag};
@@ -107,7 +107,7 @@ fn figure(
     );
     let settled = window.map(|window| window.plus(lag));
     let per_run = |count: u64| (tally.runs > 0).then(|| count as f64 / tally.runs as f64);
-    let nested_in_base = differs_in_window_only(candidate, context.base)
+    let nested_in_base = differs_in_window_only(&candidate.policy, context.base)
         && (cell.against_base.only_first == 0 || cell.against_base.only_second == 0);
     let false_kill_rate = rates::rate(tally.false_kills, tally.runs, Level::P95);
     let active_hours = context.active_ms as f64 / MS_PER_HOUR;
@@ -116,7 +116,7 @@ fn figure(
         false_kill_rate,
         unresolved_rate_up: per_run(tally.worst_kills()),
         verdict: judge.verdict(&cell.all, TieRule::TimerFirst),
-        base_minus_this: compare(cell, nested_in_base),
+        base_minus_this: compare(cell.against_base, nested_in_base),
         nested_in_base,
         false_kills_per_hour: (context.active_ms > 0)
             .then(|| tally.false_kills as f64 / active_hours),
@@ -135,15 +135,18 @@ fn figure(
     }
 }
 
-fn differs_in_window_only(candidate: &Candidate, base: &policysim_policy::Policy) -> bool {
-    let mut policy = candidate.policy.clone();
+/// Whether two policies differ in nothing but a fixed idle window, so that the shorter one kills whatever the longer one does.
+pub(crate) fn differs_in_window_only(
+    candidate: &policysim_policy::Policy,
+    base: &policysim_policy::Policy,
+) -> bool {
+    let mut policy = candidate.clone();
     policy.idle.window = base.idle.window;
     policy == *base && base.idle.adaptive.is_none() && base.idle.grace_cycles == 0
 }
 
 /// The paired difference; of nested windows its size only, signed.
-fn compare(cell: &CellCounts, nested: bool) -> PairedDifference {
-    let pairs = cell.against_base;
+pub(crate) fn compare(pairs: Discordant, nested: bool) -> PairedDifference {
     if !nested {
         return paired::difference(pairs, Level::P95);
     }

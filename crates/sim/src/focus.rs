@@ -7,10 +7,10 @@ use crate::hang_cost::HangCost;
 use crate::resampled::{
     DetectorLimits, SessionCosts, detector_limits, session_costs, session_silences,
 };
-use crate::run::Fleet;
+use crate::run::{Fleet, Run};
 use crate::stats::bootstrap::{Bootstrap, Resampling};
 use crate::stats::choice::Half;
-use crate::sweep::Candidate;
+use crate::sweep::{Candidate, half_of};
 
 /// What the focus cell is compared with on cost.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -51,7 +51,7 @@ pub struct Focus {
 
 /// Resamples the focus cell of `cost`; `None` where a sweep has none.
 ///
-/// Rivals are the base, and the cell that is the cheapest where that is another.
+/// `how` draws with the seed by which sessions are halved. Rivals are the base, and the cell that is the cheapest where that is another.
 pub fn focus(
     fleet: &Fleet,
     base: &Policy,
@@ -62,9 +62,9 @@ pub fn focus(
 ) -> Option<Focus> {
     let (cell, hang_rate) = cost.focus.map(|focus| (focus.cell, focus.hang_rate))?;
     let policy = &candidates[cell].policy;
-    let half = |half: Half| move |index: usize| evidence.halves.get(index) == Some(&half);
-    let everyone = |_: usize| true;
-    let on = |policy: &Policy, keep: &(dyn Fn(usize) -> bool + Sync)| {
+    let half = |half: Half| move |run: &Run| half_of(run, how.seed) == half;
+    let everyone = |_: &Run| true;
+    let on = |policy: &Policy, keep: &(dyn Fn(&Run) -> bool + Sync)| {
         session_costs(fleet, policy, cost.options.restart, keep)
     };
     let sampled = |costs: &SessionCosts| {

@@ -64,7 +64,17 @@ pub fn parse(text: &str) -> Result<Vec<Value>, GridError> {
                 let (last, step) = rest
                     .split_once('/')
                     .ok_or_else(|| GridError::NoStep(part.to_owned()))?;
+                let before = values.len();
                 range(&mut values, part, [first.trim(), last.trim(), step.trim()])?;
+                // the values of one range differ, so that only those before it can be repeated
+                let (known, new) = values.split_at(before);
+                let repeated: Vec<bool> = new.iter().map(|value| known.contains(value)).collect();
+                let mut repeated = repeated.into_iter();
+                let mut place = 0;
+                values.retain(|_| {
+                    place += 1;
+                    place <= before || repeated.next() != Some(true)
+                });
             }
         }
         if values.len() > MAX_VALUES {
@@ -171,7 +181,7 @@ fn range(values: &mut Vec<Value>, written: &str, ends: [&str; 3]) -> Result<(), 
     }
     let mut value = first;
     loop {
-        push(values, make(value));
+        values.push(make(value));
         match value.checked_add(step) {
             Some(next) if next <= last => value = next,
             _ => return Ok(()),

@@ -1,9 +1,58 @@
 //! Where a run's time went: every millisecond of its span in exactly one account.
 
+use std::collections::BTreeMap;
+
 use policysim_policy::{CallId, Kind};
 
-use crate::run::{Run, RunEvent, WaitKind};
+use crate::run::{Fleet, Run, RunEvent, WaitKind};
 use crate::scan::RunView;
+use crate::strata::StratumKey;
+use crate::sweep::sized_runs;
+
+/// What a stretch of a run was spent on.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Account {
+    /// The model had control.
+    Model,
+    /// At least one tool call (or a wait for a child) was open.
+    Tool,
+    /// A human was asked.
+    Human,
+    /// A provider backoff was open.
+    Retry,
+    /// The context was being compacted.
+    Compaction,
+    /// The host was asleep.
+    Suspend,
+    /// The run had ended and was not resumed yet, or the record does not say.
+    Unknown,
+}
+
+impl Account {
+    /// Every account, in the order of tables.
+    pub const ALL: [Self; 7] = [
+        Self::Model,
+        Self::Tool,
+        Self::Human,
+        Self::Retry,
+        Self::Compaction,
+        Self::Suspend,
+        Self::Unknown,
+    ];
+
+    /// The account's name in files and output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Model => "model",
+            Self::Tool => "tool",
+            Self::Human => "human",
+            Self::Retry => "retry",
+            Self::Compaction => "compaction",
+            Self::Suspend => "suspend",
+            Self::Unknown => "unknown",
+        }
+    }
+}
 
 /// Milliseconds per account; they sum to the run's span.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -34,6 +83,31 @@ impl Ledger {
             + self.compaction_ms
             + self.suspend_ms
             + self.unknown_ms
+    }
+
+    /// What stands in one account.
+    pub const fn of(&self, account: Account) -> u64 {
+        match account {
+            Account::Model => self.model_ms,
+            Account::Tool => self.tool_ms,
+            Account::Human => self.human_ms,
+            Account::Retry => self.retry_ms,
+            Account::Compaction => self.compaction_ms,
+            Account::Suspend => self.suspend_ms,
+            Account::Unknown => self.unknown_ms,
+        }
+    }
+
+    const fn slot(&mut self, account: Account) -> &mut u64 {
+        match account {
+            Account::Model => &mut self.model_ms,
+            Account::Tool => &mut self.tool_ms,
+            Account::Human => &mut self.human_ms,
+            Account::Retry => &mut self.retry_ms,
+            Account::Compaction => &mut self.compaction_ms,
+            Account::Suspend => &mut self.suspend_ms,
+            Account::Unknown => &mut self.unknown_ms,
+        }
     }
 
     /// Active time: the span without what waited for humans, slept, or lay between segments.
@@ -98,27 +172,27 @@ impl Open {
     /// Whether time in this state is active.
     fn is_active(&self) -> bool {
         let mut one = Ledger::default();
-        *self.account(&mut one) = 1;
+        *one.slot(self.account()) = 1;
         one.active_ms() > 0
     }
 
     /// The account of this state. A wait inside another belongs to the rarer, outer cause: a
     /// sleeping host before a human, a human before the tool that asks him.
-    fn account<'a>(&self, ledger: &'a mut Ledger) -> &'a mut u64 {
+    const fn account(&self) -> Account {
         if self.suspended {
-            &mut ledger.suspend_ms
+            Account::Suspend
         } else if self.ended {
-            &mut ledger.unknown_ms
+            Account::Unknown
         } else if self.humans > 0 {
-            &mut ledger.human_ms
+            Account::Human
         } else if self.tools > 0 {
-            &mut ledger.tool_ms
+            Account::Tool
         } else if self.compactions > 0 {
-            &mut ledger.compaction_ms
+            Account::Compaction
         } else if self.retries > 0 {
-            &mut ledger.retry_ms
+            Account::Retry
         } else {
-            &mut ledger.model_ms
+            Account::Model
         }
     }
 }
@@ -139,6 +213,16 @@ impl Open {
 /// ```
 pub fn ledger(run: &Run, until_ms: u64) -> Ledger {
     let mut spent = Ledger::default();
+    spans(run, until_ms, |account, from_ms, to_ms| {
+        *spent.slot(account) += to_ms - from_ms;
+    });
+    spent
+}
+
+/// Tells `each` stretch of `run` up to `until_ms`, in time order and without a hole: account, from, to, ms since its start.
+///
+/// Neighbouring stretches may be of one account; some are empty.
+pub fn spans(run: &Run, until_ms: u64, mut each: impl FnMut(Account, u64, u64)) {
     let questions = run.events.iter().filter(asks).map(|event| event.id);
     let mut open = Open::new(questions.collect());
     let mut now_ms = 0;
@@ -146,12 +230,44 @@ pub fn ledger(run: &Run, until_ms: u64) -> Ledger {
         if event.t_ms >= until_ms {
             break;
         }
-        *open.account(&mut spent) += event.t_ms - now_ms;
+        each(open.account(), now_ms, event.t_ms);
         now_ms = event.t_ms;
         open.apply(event.kind, event.id, event.outcome.is_some());
     }
-    *open.account(&mut spent) += until_ms.saturating_sub(now_ms);
-    spent
+    each(open.account(), now_ms, until_ms.max(now_ms));
+}
+
+/// The ledgers of many runs, added up.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Totals {
+    /// Runs.
+    pub runs: u64,
+    /// Milliseconds per account, in the order of [`Account::ALL`].
+    pub ms: [u128; Account::ALL.len()],
+}
+
+impl Totals {
+    /// All accounts together, ms.
+    pub fn span_ms(&self) -> u128 {
+        self.ms.iter().sum()
+    }
+}
+
+/// The ledgers of the sized runs of `fleet` over their whole records, by group of `key`; one group without a key.
+///
+/// Hung runs are among them: what they waited for is where their time went.
+pub fn totals(fleet: &Fleet, key: Option<StratumKey>) -> BTreeMap<String, Totals> {
+    let mut found: BTreeMap<String, Totals> = BTreeMap::new();
+    for run in sized_runs(fleet) {
+        let group = key.map_or("", |key| key.group(run));
+        let totals = found.entry(group.to_owned()).or_default();
+        totals.runs += 1;
+        let spent = ledger(run, run.end_ms);
+        for (sum, account) in totals.ms.iter_mut().zip(Account::ALL) {
+            *sum += u128::from(spent.of(account));
+        }
+    }
+    found
 }
 
 fn asks(event: &&RunEvent) -> bool {
@@ -224,6 +340,26 @@ impl ActiveTime {
                 (from_ms, active) = (t_ms, !active);
                 self.spans.push((from_ms, before_ms, active));
             }
+        }
+    }
+
+    /// From when, and whether, time is active: all that decides.
+    pub(crate) fn changes(&self) -> impl Iterator<Item = (u64, bool)> + '_ {
+        self.spans
+            .iter()
+            .map(|&(from_ms, _, active)| (from_ms, active))
+    }
+
+    /// The active time with those changes, in rising order.
+    pub(crate) fn restore(&mut self, changes: &[(u64, bool)]) {
+        self.spans.clear();
+        let (mut last_ms, mut before_ms, mut was_active) = (0, 0, false);
+        for &(from_ms, active) in changes {
+            if was_active {
+                before_ms += from_ms - last_ms;
+            }
+            self.spans.push((from_ms, before_ms, active));
+            (last_ms, was_active) = (from_ms, active);
         }
     }
 

@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::board::{Board, Frame, PARTS, Slots, Walk};
+use crate::board::{Board, DayWalk, Frame, PARTS, Slots, Walk};
 use crate::plan::Plan;
 use crate::run::{RecordedEnd, Run};
 use crate::strata::StratumKey;
+use crate::stretches::Stretches;
 use crate::sweep::day;
 use crate::tally::CellCounts;
 
@@ -34,6 +35,12 @@ pub struct SweepPartial {
     hung: [u64; PARTS],
     pub(crate) boards: Vec<Board>,
     pub(crate) direct: Board,
+    /// What the idle clock reads under each structure.
+    pub(crate) stretches: Vec<Stretches>,
+    /// Active time of all runs, ms.
+    pub(crate) active_ms: u128,
+    /// Runs not labelled as hung, by calendar day and half.
+    days: BTreeMap<i64, [u64; PARTS]>,
     pub(crate) work: Work,
 }
 
@@ -51,6 +58,9 @@ impl SweepPartial {
                 .map(|lines| Board::new(lines.count(), lines.places()))
                 .collect(),
             direct: Board::new(plan.direct.len(), 1),
+            stretches: vec![Stretches::default(); plan.structures.len()],
+            active_ms: 0,
+            days: BTreeMap::new(),
             work: Work::default(),
         }
     }
@@ -77,6 +87,7 @@ impl SweepPartial {
             for &group in &slots.groups {
                 self.runs[group][part] += 1;
             }
+            self.days.entry(slots.day).or_default()[part] += 1;
         }
     }
 
@@ -115,11 +126,37 @@ impl SweepPartial {
             mine.merge(theirs, &groups);
         }
         self.direct.merge(other.direct, &groups);
+        for (mine, theirs) in self.stretches.iter_mut().zip(&other.stretches) {
+            mine.merge(theirs);
+        }
+        self.active_ms += other.active_ms;
+        for (day, theirs) in other.days {
+            let mine = self.days.entry(day).or_default();
+            for (mine, theirs) in mine.iter_mut().zip(theirs) {
+                *mine += theirs;
+            }
+        }
         self.work.runs += other.work.runs;
         self.work.events += other.work.events;
         self.work.passes += other.work.passes;
         self.work.replays += other.work.replays;
         self
+    }
+
+    /// Active time of all runs, ms.
+    pub const fn active_ms(&self) -> u128 {
+        self.active_ms
+    }
+
+    /// Runs not labelled as hung by calendar day: of both halves, and of the certifying one.
+    pub fn days(&self) -> [BTreeMap<i64, u64>; 2] {
+        let days = |count: fn(&[u64; PARTS]) -> u64| -> BTreeMap<i64, u64> {
+            self.days
+                .iter()
+                .map(|(&day, runs)| (day, count(runs)))
+                .collect()
+        };
+        [days(|runs| runs.iter().sum()), days(|runs| runs[1])]
     }
 
     /// The groups that cells are counted by, in the order of [`Part::strata`](crate::tally::Part::strata).
@@ -147,42 +184,24 @@ impl SweepPartial {
                     asked[place].push(candidate);
                 }
                 let mut walk = Walk::new(board, number, shared);
+                let mut days = DayWalk::new(board, number, shared);
                 for (place, candidates) in asked.iter().enumerate() {
                     walk.step();
+                    days.step();
                     for &candidate in candidates {
                         let window_ms = lines.windows.get(place).copied().unwrap_or(0);
-                        cells[candidate] = walk.cell(window_ms, &frame);
+                        cells[candidate] = walk.cell(window_ms, &frame, &days);
                     }
                 }
-                add_days(board, number, shared, split, &asked, &mut cells);
             }
         }
         for (number, direct) in plan.direct.iter().enumerate() {
             let mut walk = Walk::new(&self.direct, number, None);
+            let mut days = DayWalk::new(&self.direct, number, None);
             walk.step();
-            cells[direct.candidate] = walk.cell(0, &frame);
-            let asked = [vec![direct.candidate]];
-            add_days(&self.direct, number, None, split, &asked, &mut cells);
+            days.step();
+            cells[direct.candidate] = walk.cell(0, &frame, &days);
         }
         cells
     }
-}
-
-fn add_days(
-    board: &Board,
-    line: usize,
-    shared: Option<usize>,
-    split: bool,
-    asked: &[Vec<usize>],
-    cells: &mut [CellCounts],
-) {
-    board.days(line, shared, |part, day, place, tally| {
-        for &candidate in &asked[place] {
-            let cell = &mut cells[candidate];
-            cell.all.days.entry(day).or_default().add(&tally);
-            if !split || part == 1 {
-                cell.certify.days.entry(day).or_default().add(&tally);
-            }
-        }
-    });
 }

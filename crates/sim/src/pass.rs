@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use policysim_policy::{Cause, Millis, Policy};
+use policysim_policy::{Cause, Millis, Policy, Silence};
 
 use crate::board::{Board, Linear, Slots, Step, Sum, Whole};
 use crate::judgement::Judgement;
@@ -14,12 +14,14 @@ use crate::replay::{kill_class, replay};
 use crate::run::{RecordedEnd, Run, Symbols};
 use crate::scan::RunView;
 use crate::staircase::{Answer, Crossing, Crossings};
+use crate::stretches::{OfRun, Stretches};
 
 /// Memory that one run after the other is read in.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
-    found: Vec<Crossings>,
-    active: ActiveTime,
+    pub(crate) found: Vec<Crossings>,
+    pub(crate) active: ActiveTime,
+    of_run: OfRun,
     slots: Slots,
     tied: Vec<Tied>,
 }
@@ -51,7 +53,7 @@ impl Outcome {
 }
 
 impl Plan {
-    /// Counts `run` in `partial`; `part` is its half.
+    /// Reads `run` and counts it in `partial`; `part` is its half.
     pub(crate) fn count(
         &self,
         run: &RunView<'_>,
@@ -60,34 +62,65 @@ impl Plan {
         partial: &mut SweepPartial,
         scratch: &mut Scratch,
     ) {
-        partial.note(run.head, part, &mut scratch.slots);
-        partial.work.runs += 1;
         partial.work.events += run.len() as u64;
-        let life = Life::of(run);
+        partial.work.passes += self.structures.len() as u64;
+        let life = self.read(run, symbols, scratch, &mut partial.stretches);
+        let once = Once {
+            role: &run.head.role,
+            times: run.t_ms(),
+            events: Some((run, symbols)),
+            whole: None,
+            replays: 0,
+            is_stuck: false,
+        };
+        self.tally(run.head, &life, once, part, partial, scratch);
+    }
+
+    /// Reads `run` under every structure, into the memory of the run read before.
+    pub(crate) fn read(
+        &self,
+        run: &RunView<'_>,
+        symbols: &Symbols,
+        scratch: &mut Scratch,
+        stretches: &mut [Stretches],
+    ) -> Life {
         scratch.active.read(run);
         scratch
             .found
             .resize_with(self.structures.len(), Crossings::default);
-        for (lines, found) in self.structures.iter().zip(&mut scratch.found) {
-            lines.structure.read(run, symbols, found, |_| {}, |_| {});
-            partial.work.passes += 1;
+        let found = scratch.found.iter_mut();
+        for ((lines, found), stretches) in self.structures.iter().zip(found).zip(stretches) {
+            stretches.add(run.head, &mut scratch.of_run, |of_run, short| {
+                let told = |silence: &Silence| of_run.take(silence);
+                lines.structure.read(run, symbols, found, told, short);
+            });
         }
-        let mut once = Once {
-            run,
-            symbols,
-            whole: None,
-            replays: 0,
-        };
+        Life::of(run)
+    }
+
+    /// Counts a run that has been read; whether that could be done.
+    pub(crate) fn tally(
+        &self,
+        head: &Run,
+        life: &Life,
+        mut once: Once<'_>,
+        part: usize,
+        partial: &mut SweepPartial,
+        scratch: &mut Scratch,
+    ) -> bool {
+        partial.note(head, part, &mut scratch.slots);
+        partial.active_ms += u128::from(scratch.active.until(head.end_ms));
+        partial.work.runs += 1;
         let base = match self.base_lines {
             Some(lines) => {
                 let (lines, found) = (&self.structures[lines].structure, &scratch.found[lines]);
                 let window = self.base.idle.window;
-                let answer = lines.answer(found, &self.base, window, &run.head.role);
+                let answer = lines.answer(found, &self.base, window, once.role);
                 once.settle(answer, &self.base, window)
             }
             None => Some(once.replay(&self.base, self.base.idle.window)),
         };
-        let base_kills = base.is_some_and(|base| is_wrong(&life, &base));
+        let base_kills = base.is_some_and(|base| is_wrong(life, &base));
         for ((lines, found), board) in self
             .structures
             .iter()
@@ -97,7 +130,7 @@ impl Plan {
             let mut meeting = Meeting {
                 lines,
                 found,
-                life: &life,
+                life,
                 active: &scratch.active,
                 slots: &scratch.slots,
                 base_kills,
@@ -110,7 +143,7 @@ impl Plan {
             let window = direct.policy.idle.window;
             let outcome = once.replay(&direct.policy, window);
             let mut noted = Noted {
-                life: &life,
+                life,
                 active: &scratch.active,
                 slots: &scratch.slots,
                 base_kills,
@@ -120,12 +153,13 @@ impl Plan {
             let worst = noted.fixed(number, &(0..1), &outcome, 1);
             if worst && once.is_tied(&outcome) {
                 let later = once.replay(&direct.later, direct.later.idle.window);
-                if !is_worst(&life, Some(&later)) {
+                if !is_worst(life, Some(&later)) {
                     noted.tie(number, 0, 1);
                 }
             }
         }
         partial.work.replays += once.replays;
+        !once.is_stuck
     }
 }
 
@@ -143,20 +177,34 @@ fn is_wrong(life: &Life, outcome: &Outcome) -> bool {
         && life.judge(outcome.cause, outcome.at_ms, outcome.unseen) != Judgement::TrueKill
 }
 
-/// A run that is put together for a replay when one is needed.
-struct Once<'r> {
-    run: &'r RunView<'r>,
-    symbols: &'r Symbols,
-    whole: Option<Run>,
-    replays: u64,
+/// What is still asked of a run that has been read.
+pub(crate) struct Once<'r> {
+    pub(crate) role: &'r str,
+    /// The times of its events.
+    pub(crate) times: &'r [u64],
+    /// The run, where its events are at hand.
+    pub(crate) events: Option<(&'r RunView<'r>, &'r Symbols)>,
+    /// The same, put together when it is first replayed.
+    pub(crate) whole: Option<Run>,
+    pub(crate) replays: u64,
+    /// A replay was needed without events.
+    pub(crate) is_stuck: bool,
 }
 
 impl Once<'_> {
     fn replay(&mut self, policy: &Policy, window: Option<Millis>) -> Outcome {
-        let run = self.whole.get_or_insert_with(|| self.run.to_run());
+        let Some((run, symbols)) = self.events else {
+            self.is_stuck = true;
+            return Outcome {
+                cause: Cause::Running,
+                at_ms: 0,
+                unseen: None,
+            };
+        };
+        let run = self.whole.get_or_insert_with(|| run.to_run());
         let mut policy = policy.clone();
         policy.idle.window = window;
-        let replayed = replay(&policy, run, self.symbols);
+        let replayed = replay(&policy, run, symbols);
         self.replays += 1;
         Outcome {
             cause: replayed.verdict.cause,
@@ -181,7 +229,7 @@ impl Once<'_> {
 
     /// Whether the first unseen event came at the instant of the firing.
     fn is_tied(&self, outcome: &Outcome) -> bool {
-        let times = self.run.t_ms();
+        let times = self.times;
         let unseen = outcome
             .unseen
             .unwrap_or_else(|| times.partition_point(|&t_ms| t_ms < outcome.at_ms));
@@ -213,8 +261,8 @@ impl Meeting<'_, '_> {
         }
     }
 
-    fn role(&self) -> &str {
-        &self.once.run.head.role
+    const fn role(&self) -> &str {
+        self.once.role
     }
 
     fn count(&mut self, tied: &mut Vec<Tied>) {
@@ -260,7 +308,7 @@ impl Meeting<'_, '_> {
 
     /// The ranges of places at which one stretch of the idle clock, or none, is the first to cross the window.
     fn steps(&self, line: &Line) -> impl Iterator<Item = (Range<usize>, u64)> + use<'_> {
-        let pieces = self.lines.structure.idle_pieces(self.found, &line.policy);
+        let pieces = self.found.idle(&line.policy);
         let windows = &self.lines.windows;
         let mut from = 0;
         pieces.iter().filter_map(move |piece| {
@@ -375,7 +423,7 @@ impl Meeting<'_, '_> {
     }
 
     fn outcome(&mut self, policy: &Policy, window: Option<Millis>) -> Option<Outcome> {
-        let role = &self.once.run.head.role;
+        let role = self.once.role;
         let answer = self
             .lines
             .structure
@@ -422,7 +470,7 @@ impl Meeting<'_, '_> {
             return;
         }
         let windows = &self.lines.windows[range.clone()];
-        let times = self.once.run.t_ms();
+        let times = self.once.times;
         let first = from_ms.saturating_add(windows[0]);
         let last = from_ms.saturating_add(windows[windows.len() - 1]);
         let mut event = times.partition_point(|&t_ms| t_ms < first);

@@ -2,6 +2,7 @@
 
 use policysim_policy::{First, Millis, Policy, Poll};
 
+use crate::silence::without_limits;
 use crate::staircase::{Structure, shape};
 use crate::sweep::{Candidate, event_first, settling_lag};
 
@@ -74,6 +75,9 @@ pub(crate) struct Plan {
     pub(crate) structures: Vec<Lines>,
     pub(crate) direct: Vec<Direct>,
     pub(crate) candidates: usize,
+    /// Whose pass reads the gaps of the base, and of each candidate.
+    pub(crate) base_gaps: usize,
+    pub(crate) gaps: Vec<usize>,
 }
 
 impl Plan {
@@ -84,6 +88,8 @@ impl Plan {
             structures: Vec::new(),
             direct: Vec::new(),
             candidates: candidates.len(),
+            base_gaps: 0,
+            gaps: Vec::with_capacity(candidates.len()),
         };
         plan.base_lines = shape(base).map(|shape| plan.lines_of(shape));
         if let Some(lines) = plan.base_lines {
@@ -100,6 +106,12 @@ impl Plan {
                     .windows
                     .extend(candidate.policy.idle.window.map(Millis::as_u64));
             }
+        }
+        // gaps hang on the shape alone, whatever decides what is read under the numbers
+        plan.base_gaps = plan.gaps_of(base);
+        for (candidate, lines) in candidates.iter().zip(&of_candidate) {
+            let lines = lines.unwrap_or_else(|| plan.gaps_of(&candidate.policy));
+            plan.gaps.push(lines);
         }
         for lines in &mut plan.structures {
             lines.windows.sort_unstable();
@@ -126,6 +138,18 @@ impl Plan {
             line.places.dedup();
         }
         plan
+    }
+
+    fn gaps_of(&mut self, policy: &Policy) -> usize {
+        let shape = shape(&without_limits(policy));
+        self.lines_of(shape.unwrap_or_default())
+    }
+
+    /// The structure that answers for `policy`, one of the candidates; `None` where it is replayed.
+    pub(crate) fn structure_of(&self, policy: &Policy) -> Option<&Structure> {
+        let shape = shape(policy)?;
+        let mut structures = self.structures.iter().map(|lines| &lines.structure);
+        structures.find(|structure| *structure.shape() == shape)
     }
 
     fn lines_of(&mut self, shape: Policy) -> usize {

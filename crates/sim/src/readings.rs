@@ -8,11 +8,12 @@ use rayon::prelude::*;
 
 use crate::run::{Fleet, RecordedEnd, Run, Symbols};
 use crate::silence::{gaps, without_limits};
-use crate::stats::compounding::{Compounding, mean_run_rate};
+use crate::stats::compounding::{Compounding, mean_run_rate, mean_run_rate_of};
 use crate::stats::detector::{Qos, qos};
-use crate::stats::kaplan_meier::Gap;
-use crate::stats::traps::{AbortEnvelope, Truncation, abort_envelope, truncation};
+
+use crate::stats::traps::{AbortEnvelope, Truncation, abort_envelope_of, truncation};
 use crate::stats::{Counts, Level};
+use crate::stretches::Stretches;
 use crate::sweep::{Candidate, sized_runs};
 
 /// Recorded kills whose silences lie within this share of each other were one limit's.
@@ -131,6 +132,45 @@ pub(crate) fn observed(structure: &Policy, run: &Run, symbols: &Symbols) -> (Vec
     (ended, open_ms)
 }
 
+/// The detector of every candidate from counted readings; see [`detectors`].
+pub(crate) fn detectors_of<'s>(
+    candidates: &[Candidate],
+    stretches: impl Fn(usize) -> &'s Stretches,
+    of_candidate: &[usize],
+) -> Vec<Option<Detector>> {
+    let mut healthy: BTreeMap<usize, Counts> = BTreeMap::new();
+    let mut known: BTreeMap<(usize, u64), Detector> = BTreeMap::new();
+    let mut found = Vec::with_capacity(candidates.len());
+    for (candidate, &structure) in candidates.iter().zip(of_candidate) {
+        let detector = candidate.policy.idle.window.map(|window| {
+            let read = stretches(structure);
+            let ended = healthy.entry(structure).or_insert_with(|| read.healthy());
+            let window_ms = window.as_u64();
+            *known
+                .entry((structure, window_ms))
+                .or_insert_with(|| detector_of(ended, read, window_ms))
+        });
+        found.push(detector);
+    }
+    found
+}
+
+fn detector_of(ended: &Counts, read: &Stretches, window_ms: u64) -> Detector {
+    let qos = qos(ended, window_ms);
+    let compounding = qos.per_gap_rate.and_then(|per_gap| {
+        let compounded = mean_run_rate_of(per_gap, read.gaps_per_run())?;
+        let runs = read.gaps_per_run().total();
+        let observed = read.longest().at_least(window_ms) as f64 / runs as f64;
+        Some(Compounding {
+            per_gap,
+            compounded,
+            observed,
+            ratio: (observed > 0.0).then(|| compounded / observed),
+        })
+    });
+    Detector { qos, compounding }
+}
+
 /// Where the limit in force at recording is known from.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LimitSource {
@@ -159,10 +199,11 @@ pub struct Recorded {
     pub kills: u64,
     /// Signs that gaps cut by the limit are missing.
     pub truncation: Option<Truncation>,
-    /// Silence in which each aborted run was aborted, ms.
-    aborted_ms: Vec<u64>,
-    /// All other gaps.
-    gaps: Vec<Gap>,
+    /// Silences in which runs were aborted.
+    aborted_ms: Counts,
+    /// All other gaps: ended, and cut.
+    ended: Counts,
+    cut: Counts,
 }
 
 /// Reads what was in force when `fleet` was recorded, on the idle clock of `policy`; `given` is what the user says.
@@ -175,54 +216,68 @@ pub fn recorded(fleet: &Fleet, policy: &Policy, given: Option<Millis>) -> Record
         .par_iter()
         .map(|run| observed(&structure, run, &fleet.symbols))
         .collect();
-    let (mut ended, mut killed_ms, mut found) =
-        (Counts::default(), Vec::new(), Recorded::default());
+    let (mut killed_ms, mut found) = (Counts::default(), Recorded::default());
     for (run, (gaps, open_ms)) in runs.iter().zip(of_runs) {
         for ms in gaps {
-            ended.add(ms, 1);
-            found.gaps.push(Gap { ms, observed: true });
+            found.ended.add(ms, 1);
         }
         match run.end {
-            RecordedEnd::Killed => killed_ms.push(open_ms),
-            RecordedEnd::Aborted if open_ms > 0 => found.aborted_ms.push(open_ms),
+            RecordedEnd::Killed => killed_ms.add(open_ms, 1),
+            RecordedEnd::Aborted if open_ms > 0 => found.aborted_ms.add(open_ms, 1),
             _ => {}
         }
         if open_ms > 0 && run.end != RecordedEnd::Aborted {
-            found.gaps.push(Gap {
-                ms: open_ms,
-                observed: false,
-            });
+            found.cut.add(open_ms, 1);
         }
     }
-    found.kills = killed_ms.len() as u64;
-    let longest_ms = ended.iter().last().map_or(0, |(ms, _)| ms);
-    found.limit = match given {
-        Some(limit) => Some((limit.as_u64(), LimitSource::Given)),
-        None => one_limit(&killed_ms)
-            .filter(|&limit_ms| longest_ms <= limit_ms)
-            .map(|limit_ms| (limit_ms, LimitSource::RecordedKills)),
+    found.find_limit(&killed_ms, given);
+    found
+}
+
+/// The same from counted readings.
+pub(crate) fn recorded_of(read: &Stretches, given: Option<Millis>) -> Recorded {
+    let mut found = Recorded {
+        aborted_ms: read.aborted_ms().clone(),
+        ended: read.all(),
+        cut: read.open_ms().clone(),
+        ..Recorded::default()
     };
-    if let Some((limit_ms, _)) = found.limit {
-        // A kill with nothing before it is one whose gap is not in the record. One after a shorter silence was
-        // another limit's.
-        let near = |&&ms: &&u64| ms == 0 || within(ms, limit_ms) || ms >= limit_ms;
-        let idle_kills: Vec<u64> = killed_ms.iter().filter(near).copied().collect();
-        let censored: Counts = idle_kills
-            .iter()
-            .filter(|&&ms| ms > 0)
-            .map(|&ms| ms.max(limit_ms))
-            .collect();
-        found.truncation = truncation(&ended, &censored, limit_ms, idle_kills.len() as u64);
-    }
+    found.find_limit(read.killed_ms(), given);
     found
 }
 
 impl Recorded {
+    fn find_limit(&mut self, killed_ms: &Counts, given: Option<Millis>) {
+        self.kills = killed_ms.total();
+        let ended = &self.ended;
+        let longest_ms = ended.iter().last().map_or(0, |(ms, _)| ms);
+        self.limit = match given {
+            Some(limit) => Some((limit.as_u64(), LimitSource::Given)),
+            None => one_limit(killed_ms)
+                .filter(|&limit_ms| longest_ms <= limit_ms)
+                .map(|limit_ms| (limit_ms, LimitSource::RecordedKills)),
+        };
+        if let Some((limit_ms, _)) = self.limit {
+            // A kill with nothing before it is one whose gap is not in the record. One after a shorter silence was
+            // another limit's.
+            let near = |&(ms, _): &(u64, u64)| ms == 0 || within(ms, limit_ms) || ms >= limit_ms;
+            let idle_kills: Counts = killed_ms.iter().filter(near).collect();
+            let censored: Counts = idle_kills
+                .iter()
+                .filter(|&(ms, _)| ms > 0)
+                .map(|(ms, runs)| (ms.max(limit_ms), runs))
+                .collect();
+            self.truncation = truncation(ended, &censored, limit_ms, idle_kills.total());
+        }
+    }
+
     /// Bounds of the kill rate per gap of a window over what aborted gaps might have become; `None` without any.
     pub fn abort_envelope(&self, window: Millis) -> Option<(u64, AbortEnvelope)> {
-        let aborts = self.aborted_ms.len() as u64;
+        let aborts = self.aborted_ms.total();
         (aborts > 0).then(|| {
-            let found = abort_envelope(&self.gaps, &self.aborted_ms, window.as_u64(), Level::P95);
+            let (window_ms, level) = (window.as_u64(), Level::P95);
+            let found =
+                abort_envelope_of(&self.ended, &self.cut, &self.aborted_ms, window_ms, level);
             (aborts, found)
         })
     }
@@ -233,16 +288,18 @@ fn within(ms: u64, limit_ms: u64) -> bool {
 }
 
 /// The shortest of the silences before kills that lie near their median, where they are the most.
-fn one_limit(killed_ms: &[u64]) -> Option<u64> {
-    let mut silences: Vec<u64> = killed_ms.iter().copied().filter(|&ms| ms > 0).collect();
-    silences.sort_unstable();
-    let median = *silences.get(silences.len() / 2)?;
-    let near: Vec<u64> = silences
+fn one_limit(killed_ms: &Counts) -> Option<u64> {
+    let silences: Counts = killed_ms.iter().filter(|&(ms, _)| ms > 0).collect();
+    let mut before = 0;
+    let (median, _) = silences.iter().find(|&(_, runs)| {
+        before += runs;
+        before > silences.total() / 2
+    })?;
+    let near: Counts = silences
         .iter()
-        .copied()
-        .filter(|&ms| within(ms, median))
+        .filter(|&(ms, _)| within(ms, median))
         .collect();
-    (2 * near.len() > silences.len())
-        .then(|| near.first().copied())
+    (2 * near.total() > silences.total())
+        .then(|| near.iter().next().map(|(ms, _)| ms))
         .flatten()
 }

@@ -133,14 +133,10 @@ fn too_few(sessions: u64) -> Option<Reason> {
     })
 }
 
-/// The sized runs of `fleet` that `keep` picks (by their number among the sized ones) by session: the session's key,
-/// else the run's own name.
-fn by_session<'a>(fleet: &'a Fleet, keep: &(dyn Fn(usize) -> bool + Sync)) -> Vec<Vec<&'a Run>> {
+/// The sized runs of `fleet` that `keep` picks, by session: the session's key, else the run's own name.
+fn by_session<'a>(fleet: &'a Fleet, keep: &(dyn Fn(&Run) -> bool + Sync)) -> Vec<Vec<&'a Run>> {
     let mut found: BTreeMap<&Arc<str>, Vec<&Run>> = BTreeMap::new();
-    for (_, run) in sized_runs(fleet)
-        .enumerate()
-        .filter(|(index, _)| keep(*index))
-    {
+    for run in sized_runs(fleet).filter(|run| keep(run)) {
         let key = if run.session.is_empty() {
             &run.name
         } else {
@@ -151,13 +147,12 @@ fn by_session<'a>(fleet: &'a Fleet, keep: &(dyn Fn(usize) -> bool + Sync)) -> Ve
     found.into_values().collect()
 }
 
-/// Replays the runs that `keep` picks, by their number among the sized ones, and sums by session what `policy` costs
-/// them; `restart` is what a false kill costs beyond the work lost.
+/// Replays the runs that `keep` picks and sums by session what `policy` costs them; `restart` is what a false kill costs beyond the work lost.
 pub fn session_costs(
     fleet: &Fleet,
     policy: &Policy,
     restart: Millis,
-    keep: &(dyn Fn(usize) -> bool + Sync),
+    keep: &(dyn Fn(&Run) -> bool + Sync),
 ) -> SessionCosts {
     let sessions = by_session(fleet, keep)
         .par_iter()

@@ -200,8 +200,8 @@ pub struct RunEvent {
     pub id: CallId,
     /// Tool name, or the name of an `other`.
     pub name: Symbol,
-    /// A length in ms that the record states: announced (`retry_start`, `human_wait_start`), or, with
-    /// [`EventFlags::NATIVE_DURATION`], the execution time of a `tool_end`.
+    /// A length in ms that the record states: announced (`retry_start`, `human_wait_start`), with
+    /// [`EventFlags::NATIVE_DURATION`] the execution time of a `tool_end`; of a `run_start` the caller's hard deadline.
     pub announced_ms: Option<u64>,
     /// Of a `run_end`: how the run ended.
     pub outcome: Option<Outcome>,

@@ -164,8 +164,38 @@ pub struct Batch {
     runs: Vec<Run>,
     /// The end of each run's rows.
     ends: Vec<usize>,
+    /// Whether a run has an event that asks the idle clock to stop.
+    suspends: Vec<bool>,
     events: EventColumns,
+    /// The rows that are more than a time and a kind, in one place; empty until indexed.
+    facts: Vec<Fact>,
 }
+
+/// What the core is told of an event beside time and kind.
+#[derive(Clone, Copy, Debug)]
+struct Fact {
+    row: u32,
+    name: Symbol,
+    id: CallId,
+    flags: EventFlags,
+}
+
+/// Kinds of pieces of a stream: of these most runs consist, and to the core they have neither id nor name.
+const PIECES: u64 = {
+    let kinds = [
+        Kind::MessageUpdate,
+        Kind::ThinkingUpdate,
+        Kind::ToolArgsUpdate,
+        Kind::Keepalive,
+        Kind::Stdout,
+    ];
+    let (mut bits, mut i) = (0, 0);
+    while i < kinds.len() {
+        bits |= 1 << kinds[i] as u64;
+        i += 1;
+    }
+    bits
+};
 
 /// One run of a batch: what is said of it as a whole (its own list of events is empty), and its rows.
 #[derive(Clone, Copy, Debug)]
@@ -178,9 +208,12 @@ pub struct RunView<'a> {
     pub first: usize,
     /// The row after its last.
     pub end: usize,
+    /// Whether one of its events asks the idle clock to stop.
+    pub suspends: bool,
+    facts: &'a [Fact],
 }
 
-impl RunView<'_> {
+impl<'a> RunView<'a> {
     /// How many events it has.
     pub const fn len(&self) -> usize {
         self.end - self.first
@@ -209,21 +242,58 @@ impl RunView<'_> {
         self.events.event(self.first + index)
     }
 
-    /// Its event `index` as the core takes it.
-    ///
-    /// # Panics
-    /// When it has no such event.
-    pub fn core_event<'s>(&self, index: usize, symbols: &'s Symbols) -> Event<'s> {
+    /// Its events as the core takes them, one after the other.
+    pub(crate) fn feed<'s>(&self, symbols: &'s Symbols) -> Feed<'a, 's> {
+        let before = self
+            .facts
+            .partition_point(|fact| (fact.row as usize) < self.first);
+        Feed {
+            events: self.events,
+            first: self.first,
+            facts: &self.facts[before..],
+            symbols,
+        }
+    }
+
+    /// The run with its own list of events.
+    pub fn to_run(&self) -> Run {
+        Run {
+            events: (0..self.len()).map(|index| self.event(index)).collect(),
+            ..self.head.clone()
+        }
+    }
+}
+
+/// The events of one run as the core takes them.
+pub(crate) struct Feed<'a, 's> {
+    events: &'a EventColumns,
+    first: usize,
+    facts: &'a [Fact],
+    symbols: &'s Symbols,
+}
+
+impl<'s> Feed<'_, 's> {
+    /// Event `index` of the run; indices never fall.
+    pub(crate) fn event(&mut self, index: usize) -> Event<'s> {
         let (row, columns) = (self.first + index, self.events);
-        let (kind, flags) = (columns.kind[row], columns.flags[row]);
+        while let [fact, rest @ ..] = self.facts
+            && (fact.row as usize) < row
+        {
+            self.facts = rest;
+        }
+        let (id, name, flags) = match self.facts {
+            [fact, ..] if fact.row as usize == row => (fact.id, fact.name, fact.flags),
+            _ => (columns.id[row], columns.name[row], columns.flags[row]),
+        };
+        let kind = columns.kind[row];
         // the rare columns are looked up only for the kinds to which they mean something
         let announced = match kind {
             Kind::RetryStart | Kind::HumanWaitStart => columns.announced_ms.get(row),
             _ => None,
         };
         Event {
-            id: columns.id[row],
-            name: symbols.name(columns.name[row]),
+            id,
+            name: self.symbols.name(name),
             announced: announced
                 .filter(|_| !flags.has(EventFlags::NATIVE_DURATION))
                 .map(Millis::new),
@@ -237,14 +307,6 @@ impl RunView<'_> {
             ..Event::new(kind)
         }
     }
-
-    /// The run with its own list of events.
-    pub fn to_run(&self) -> Run {
-        Run {
-            events: (0..self.len()).map(|index| self.event(index)).collect(),
-            ..self.head.clone()
-        }
-    }
 }
 
 impl Batch {
@@ -254,10 +316,19 @@ impl Batch {
     }
 
     /// Ends a run: its rows are those added since the run before. Events of its own in `head` are dropped.
-    pub fn close(&mut self, mut head: Run) {
+    pub fn close(&mut self, head: Run) {
+        self.close_at(head, self.events.len());
+    }
+
+    fn close_at(&mut self, mut head: Run, end: usize) {
         head.events = Vec::new();
+        let first = self.ends.last().copied().unwrap_or(0);
+        let flags = &self.events.flags[first..end];
+        let any = flags.iter().fold(0, |any, flags| any | flags.0);
+        self.suspends
+            .push(EventFlags(any).has(EventFlags::SUSPENDS));
         self.runs.push(head);
-        self.ends.push(self.events.len());
+        self.ends.push(end);
     }
 
     /// Ends a run whose rows are the first `n_events` that no run has yet: for columns that are filled before their
@@ -265,19 +336,19 @@ impl Batch {
     ///
     /// # Panics
     /// When fewer rows are left.
-    pub fn close_first(&mut self, mut head: Run, n_events: usize) {
+    pub fn close_first(&mut self, head: Run, n_events: usize) {
         let end = self.ends.last().map_or(0, |&end| end) + n_events;
         assert!(end <= self.events.len(), "{n_events} rows are not there");
-        head.events = Vec::new();
-        self.runs.push(head);
-        self.ends.push(end);
+        self.close_at(head, end);
     }
 
     /// Forgets every run and keeps the memory.
     pub fn clear(&mut self) {
         self.runs.clear();
         self.ends.clear();
+        self.suspends.clear();
         self.events.clear();
+        self.facts.clear();
     }
 
     /// Its runs, in their order.
@@ -287,7 +358,25 @@ impl Batch {
             events: &self.events,
             first: index.checked_sub(1).map_or(0, |before| self.ends[before]),
             end: self.ends[index],
+            suspends: self.suspends[index],
+            facts: &self.facts,
         })
+    }
+
+    /// Gathers what the core is told of events that are more than pieces of a stream. For a batch that is read more
+    /// often than once: it spares a look into several long columns for each.
+    pub fn index(&mut self) {
+        let columns = &self.events;
+        let kinds = columns.kind.iter().enumerate();
+        let rows = kinds.filter(|(_, kind)| PIECES & (1 << **kind as u64) == 0);
+        self.facts = rows
+            .map(|(row, _)| Fact {
+                row: row as u32,
+                name: columns.name[row],
+                id: columns.id[row],
+                flags: columns.flags[row],
+            })
+            .collect();
     }
 
     /// The events of all its runs.
@@ -324,10 +413,7 @@ impl<'a> InMemory<'a> {
         if !batch.runs.is_empty() {
             batches.push(batch);
         }
-        Self {
-            symbols: &fleet.symbols,
-            batches,
-        }
+        Self::of_batches(&fleet.symbols, batches)
     }
 
     /// The batches.
@@ -336,7 +422,10 @@ impl<'a> InMemory<'a> {
     }
 
     /// Batches that are columns already.
-    pub const fn of_batches(symbols: &'a Symbols, batches: Vec<Batch>) -> Self {
+    pub fn of_batches(symbols: &'a Symbols, mut batches: Vec<Batch>) -> Self {
+        for batch in &mut batches {
+            batch.index();
+        }
         Self { symbols, batches }
     }
 }
@@ -446,5 +535,25 @@ mod tests {
         let back: Vec<Run> = batch.runs().map(|run| run.to_run()).collect();
         assert_eq!(back, fleet.runs);
         assert_eq!(scan.batches(), 1);
+    }
+
+    #[test]
+    fn runs_closed_after_their_rows_know_which_of_them_suspends() {
+        let mut batch = Batch::default();
+        for (t_ms, flags) in [
+            (0, EventFlags(0)),
+            (1, EventFlags::SUSPENDS),
+            (2, EventFlags(0)),
+        ] {
+            batch.events_mut().push(&RunEvent {
+                flags,
+                ..RunEvent::new(t_ms, Kind::ToolUpdate)
+            });
+        }
+        batch.close_first(Run::default(), 1);
+        batch.close_first(Run::default(), 1);
+        batch.close(Run::default());
+        let suspends: Vec<bool> = batch.runs().map(|run| run.suspends).collect();
+        assert_eq!(suspends, [false, true, false]);
     }
 }

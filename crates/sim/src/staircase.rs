@@ -10,12 +10,12 @@ use policysim_policy::{
     ToolLimit, Trace, Watchdog, seen,
 };
 
-use crate::replay::kill_class;
-use crate::run::{EventFlags, Symbols};
+use crate::replay::{Plain, kill_class};
+use crate::run::Symbols;
 use crate::scan::RunView;
 
 /// The longest span whose stretches of the idle clock are counted instead of told, ms.
-const LONGEST_FLOOR_MS: u64 = 1 << 15;
+pub(crate) const LONGEST_FLOOR_MS: u64 = 1 << 15;
 /// The longest interval between two looks of a driver that looks at every tenth of its window.
 const LONGEST_TENTH: Millis = Millis::from_secs(10);
 
@@ -104,6 +104,43 @@ impl Structure {
         self.floor
     }
 
+    /// The longest interval between two looks that it answers for.
+    pub(crate) const fn slack(&self) -> Millis {
+        self.slack
+    }
+
+    /// What it reads beside the idle clock: clocks, turn caps, and the tools whose limits are told apart.
+    pub(crate) fn reads(&self) -> (Vec<ClockClass>, bool, Vec<String>) {
+        let all = &self.endless;
+        let limited = all.pause.tool_limit != ToolLimit::default();
+        let clocks = [
+            (ClockClass::First, all.idle.first != First::SameAsWindow),
+            (ClockClass::Ceiling, all.idle.ceiling.is_some()),
+            (ClockClass::Startup, all.idle.startup.is_some()),
+            (ClockClass::Tool, limited),
+            (ClockClass::Compaction, all.pause.compaction_limit.is_some()),
+            (ClockClass::Backoff, all.pause.backoff_budget.is_some()),
+            (ClockClass::Total, all.total.budget.is_some()),
+            (ClockClass::ResultGrace, all.kill.result_grace.is_some()),
+        ];
+        let tools = all.pause.tool_limit.by_name.entries();
+        (
+            clocks
+                .into_iter()
+                .filter(|(_, reads)| *reads)
+                .map(|(clock, _)| clock)
+                .collect(),
+            all.turns.cap.is_some(),
+            tools.iter().map(|(name, _)| name.to_string()).collect(),
+        )
+    }
+
+    /// Answers from what was read with these tools told apart.
+    pub(crate) fn tell_apart(&mut self, tools: &[String]) {
+        let names = tools.iter().map(|name| (name.as_str(), Some(Millis::MAX)));
+        self.endless.pause.tool_limit.by_name = ByName::new(names);
+    }
+
     /// Takes in what `policy`, which has this shape, can ask.
     pub fn admit(&mut self, policy: &Policy) {
         let all = &mut self.endless;
@@ -183,26 +220,14 @@ impl Structure {
             }
         };
         let (times, kinds) = (run.t_ms(), run.kinds());
-        let flags = &run.events.flags[run.first..run.end];
-        let suspends = |flags: &EventFlags| flags.has(EventFlags::SUSPENDS);
-        let any = EventFlags(flags.iter().fold(0, |any, flags| any | flags.0));
+        let (mut plain, mut feed) = (Plain::of(run), run.feed(symbols));
         let mut next = 0;
-        let mut plain_until = if suspends(&any) { 0 } else { times.len() };
         take(&mut dog, 0);
         while next < times.len() {
-            if plain_until <= next && suspends(&any) {
-                let rest = flags[next..].iter().position(suspends);
-                plain_until = rest.map_or(times.len(), |rest| next + rest);
-            }
-            if next < plain_until {
-                next += dog.handle_plain(
-                    &times[next..plain_until],
-                    &kinds[next..plain_until],
-                    &mut short,
-                );
-            }
+            let until = plain.until(next);
+            next += dog.handle_plain(&times[next..until], &kinds[next..until], &mut short);
             if next < times.len() {
-                dog.handle_event(Millis::new(times[next]), &run.core_event(next, symbols));
+                dog.handle_event(Millis::new(times[next]), &feed.event(next));
                 next += 1;
                 take(&mut dog, next);
             }
@@ -212,6 +237,7 @@ impl Structure {
         if let Some(verdict) = dog.verdict() {
             found.end = Some((verdict.cause, verdict.at.as_u64()));
         }
+        (found.origin_ms, found.slack_ms) = (0, 0);
     }
 
     /// How a run ends under `policy`, which this structure has admitted, with that idle window in place of its own.
@@ -238,7 +264,7 @@ impl Structure {
         window: Option<Millis>,
     ) -> Option<Crossing> {
         let window = window?;
-        let pieces = self.idle_pieces(found, policy);
+        let pieces = found.idle(policy);
         let period = policy
             .detect
             .poll
@@ -246,18 +272,6 @@ impl Structure {
             .map_or(0, Millis::as_u64);
         let at = first_crossing(pieces, window.as_u64(), period)?;
         Some(at.of(Cause::IdleTimeout, IDLE_RANK, policy))
-    }
-
-    /// What the idle window is compared with under `policy`.
-    pub fn idle_pieces<'f>(&self, found: &'f Crossings, policy: &Policy) -> &'f [Piece] {
-        // where no policy asks for a first window there is one list
-        if policy.idle.first == First::SameAsWindow
-            && self.endless.idle.first != First::SameAsWindow
-        {
-            &found.either
-        } else {
-            &found.idle
-        }
     }
 
     /// The earliest crossing of anything but the idle window.
@@ -378,7 +392,7 @@ pub struct Stop {
 
 /// What of one run can cross a limit, under one structure: of every clock the stretches that no earlier one makes
 /// irrelevant.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Crossings {
     idle: Vec<Piece>,
     first: Vec<Piece>,
@@ -400,6 +414,94 @@ pub struct Crossings {
 }
 
 impl Crossings {
+    /// The clocks whose stretches are kept in lists of their own, and the idle clock's two together.
+    pub(crate) const LISTS: usize = 9;
+
+    pub(crate) fn lists(&self) -> [&[Piece]; Self::LISTS] {
+        // without a first window the idle clock's list is both
+        let either = if self.first.is_empty() {
+            &[]
+        } else {
+            self.either.as_slice()
+        };
+        [
+            &self.idle,
+            &self.first,
+            either,
+            &self.ceiling,
+            &self.startup,
+            &self.compaction,
+            &self.backoff,
+            &self.total,
+            &self.result_grace,
+        ]
+    }
+
+    pub(crate) fn tools(&self) -> &[(Option<u32>, Vec<Piece>)] {
+        &self.tools
+    }
+
+    pub(crate) fn stops(&self) -> &[Stop] {
+        &self.stops
+    }
+
+    /// What was kept, from its parts; `None` when they are not [`Crossings::LISTS`] lists.
+    pub(crate) fn restore(
+        lists: Vec<Vec<Piece>>,
+        tools: Vec<(Option<u32>, Vec<Piece>)>,
+        stops: Vec<Stop>,
+        end: (Cause, u64),
+    ) -> Option<Self> {
+        let [
+            idle,
+            first,
+            either,
+            ceiling,
+            startup,
+            compaction,
+            backoff,
+            total,
+            result_grace,
+        ] = <[Vec<Piece>; Self::LISTS]>::try_from(lists).ok()?;
+        Some(Self {
+            either: if first.is_empty() {
+                idle.clone()
+            } else {
+                either
+            },
+            idle,
+            first,
+            ceiling,
+            startup,
+            compaction,
+            backoff,
+            total,
+            result_grace,
+            tools,
+            stops,
+            end: Some(end),
+            origin_ms: 0,
+            slack_ms: 0,
+        })
+    }
+
+    /// The ends of all stretches that are kept, and the stops.
+    pub(crate) fn ends(&self) -> impl Iterator<Item = u64> + '_ {
+        let tools = self.tools.iter().flat_map(|(_, pieces)| pieces);
+        let pieces = self.lists().into_iter().flatten().chain(tools);
+        pieces
+            .map(|piece| piece.to_ms)
+            .chain(self.stops.iter().map(|stop| stop.at_ms))
+    }
+
+    /// What the idle window is compared with under `policy`.
+    pub fn idle(&self, policy: &Policy) -> &[Piece] {
+        match policy.idle.first {
+            First::SameAsWindow => &self.either,
+            First::Off | First::After(_) => &self.idle,
+        }
+    }
+
     /// How the run ends when no limit is crossed, and when.
     pub fn end(&self) -> (Cause, u64) {
         self.end.unwrap_or((Cause::Running, 0))

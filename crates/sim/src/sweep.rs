@@ -2,15 +2,19 @@
 //!
 //! Everything here is an integer, so merging any split of the runs in run order gives the same cell.
 
+use std::sync::Arc;
+
 use policysim_policy::{ByName, First, Millis, Policy, PolicyError, document::Value};
 use rayon::prelude::*;
 
+use crate::certify::Evidence;
 use crate::grid;
 use crate::partial::SweepPartial;
 use crate::pass::Scratch;
 use crate::plan::Plan;
+use crate::readings::{self, Detector, Recorded};
 use crate::run::{Fleet, Run, RunStatus};
-use crate::scan::{Batch, InMemory, Scan};
+use crate::scan::{Batch, InMemory, RunView, Scan};
 use crate::stats::choice::{Half, half};
 use crate::strata::{Strata, StratumKey};
 use crate::tally::CellCounts;
@@ -114,16 +118,17 @@ const MS_PER_DAY: i64 = 86_400_000;
 ///
 /// A session keeps its half when others are added (statistics section 8).
 pub fn halves(fleet: &Fleet, seed: u64) -> Vec<Half> {
-    sized_runs(fleet)
-        .map(|run| {
-            let key = if run.session.is_empty() {
-                &run.name
-            } else {
-                &run.session
-            };
-            half(key.as_bytes(), seed)
-        })
-        .collect()
+    sized_runs(fleet).map(|run| half_of(run, seed)).collect()
+}
+
+/// The half of one run.
+pub fn half_of(run: &Run, seed: u64) -> Half {
+    let key = if run.session.is_empty() {
+        &run.name
+    } else {
+        &run.session
+    };
+    half(key.as_bytes(), seed)
 }
 
 /// How the runs of a sweep are grouped, and what candidates are compared with.
@@ -141,9 +146,6 @@ pub struct Grouping<'a> {
 ///
 /// Returns a cell per candidate, in the same order, whatever the number of threads. `progress` is told
 /// each number of finished runs as it grows.
-///
-/// # Panics
-/// Never: runs in memory can always be read.
 pub fn sweep(
     fleet: &Fleet,
     candidates: &[Candidate],
@@ -158,26 +160,112 @@ pub fn sweep(
         .collect();
     keys.dedup();
     let source = InMemory::new(fleet);
+    // halves are given by the number of the run among all that are sized
     let mut firsts = Vec::with_capacity(source.batches());
     let mut first = 0;
     for batch in source.all() {
         firsts.push(first);
-        first += batch
-            .runs()
-            .filter(|run| run.head.status == RunStatus::Run)
-            .count();
+        first += batch.runs().filter(is_sized).count();
     }
-    let plan = Plan::new(grouping.base, candidates);
     let certifies = |batch: usize, run: usize, _: &Run| {
         grouping.halves.get(firsts[batch] + run) != Some(&Half::Select)
     };
-    let partial = scan_runs(&source, &plan, &keys, &certifies, progress);
-    let partial = partial.unwrap_or_else(|never| match never {});
+    let plan = Plan::new(grouping.base, candidates);
+    let Ok(partial) = scan_runs(&source, &plan, &keys, &certifies, progress);
     partial.cells(&plan, !grouping.halves.is_empty())
+}
+
+/// What a sweep over runs that need not lie in memory asks.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    /// The policy that candidates are paired with.
+    pub base: &'a Policy,
+    /// The candidates.
+    pub candidates: &'a [Candidate],
+    /// What runs are grouped by.
+    pub keys: &'a [StratumKey],
+    /// The seed by which sessions are halved.
+    pub seed: u64,
+}
+
+/// The answer to a [`Question`], or to it over a part of the runs.
+#[derive(Clone, Debug)]
+pub struct Swept {
+    plan: Arc<Plan>,
+    partial: SweepPartial,
+}
+
+impl Swept {
+    pub(crate) fn new(plan: Plan, partial: SweepPartial) -> Self {
+        Self {
+            plan: Arc::new(plan),
+            partial,
+        }
+    }
+    /// Takes in the answer to the same question over other runs.
+    #[must_use]
+    pub fn merge(self, other: Self) -> Self {
+        Self {
+            plan: self.plan,
+            partial: self.partial.merge(other.partial),
+        }
+    }
+
+    /// A cell per candidate, in their order. With `split`, verdicts are given on the certifying half alone.
+    pub fn cells(&self, split: bool) -> Vec<CellCounts> {
+        self.partial.cells(&self.plan, split)
+    }
+
+    /// The counts.
+    pub const fn partial(&self) -> &SweepPartial {
+        &self.partial
+    }
+
+    /// What keeps the choice among the candidates from being luck; its halves are not listed by run.
+    pub fn evidence(&self, max_rate: Option<f64>) -> Evidence {
+        let [days, certify_days] = self.partial.days();
+        Evidence::of_days(days, certify_days, self.plan.candidates, max_rate)
+    }
+
+    /// Each of `candidates`, those of the question, as a failure detector; `None` for a window that is off.
+    pub fn detectors(&self, candidates: &[Candidate]) -> Vec<Option<Detector>> {
+        let stretches = |structure: usize| &self.partial.stretches[structure];
+        readings::detectors_of(candidates, stretches, &self.plan.gaps)
+    }
+
+    /// What was in force when the runs were recorded, on the idle clock of the base; `given` is what the user says.
+    pub fn recorded(&self, given: Option<Millis>) -> Recorded {
+        readings::recorded_of(&self.partial.stretches[self.plan.base_gaps], given)
+    }
+
+    /// How many candidates are replayed run by run because their numbers decide what is read.
+    pub fn direct(&self) -> usize {
+        self.plan.direct.len()
+    }
+}
+
+/// Every sized run of `source` under every candidate, in one scan; memory follows the cells and the batches, not the
+/// runs. The answer is the same for any number of threads.
+///
+/// # Errors
+/// When a batch cannot be read.
+pub fn sweep_scan<S: Scan>(
+    source: &S,
+    question: &Question<'_>,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Swept, S::Error> {
+    let plan = Plan::new(question.base, question.candidates);
+    let certifies = |_: usize, _: usize, run: &Run| half_of(run, question.seed) == Half::Certify;
+    let partial = scan_runs(source, &plan, question.keys, &certifies, progress)?;
+    Ok(Swept::new(plan, partial))
 }
 
 /// Which half a sized run is in, by its batch, its number among the sized runs of the batch, and itself.
 type Certifies<'a> = &'a (dyn Fn(usize, usize, &Run) -> bool + Sync);
+
+fn is_sized(run: &RunView<'_>) -> bool {
+    run.head.status == RunStatus::Run
+}
 
 /// Counts every sized run of `source`, batches in parallel.
 fn scan_runs<S: Scan>(
@@ -197,22 +285,21 @@ fn scan_runs<S: Scan>(
         scratch: Scratch::default(),
         batch: Batch::default(),
     };
+    // every share of the batches is counted in cells of its own, so there are few shares
+    let share = source.batches().div_ceil(4 * rayon::current_num_threads());
     (0..source.batches())
         .into_par_iter()
+        .with_min_len(share.max(1))
         .try_fold(worker, |mut worker, index| {
             let batch = source.read(index, &mut worker.batch)?;
-            let sized = batch.runs().filter(|run| run.head.status == RunStatus::Run);
-            for (number, run) in sized.enumerate() {
+            let mut runs = 0;
+            for (number, run) in batch.runs().filter(is_sized).enumerate() {
                 let part = usize::from(certifies(index, number, run.head));
-                plan.count(
-                    &run,
-                    source.symbols(),
-                    part,
-                    &mut worker.partial,
-                    &mut worker.scratch,
-                );
-                progress(1);
+                let (partial, scratch) = (&mut worker.partial, &mut worker.scratch);
+                plan.count(&run, source.symbols(), part, partial, scratch);
+                runs += 1;
             }
+            progress(runs);
             Ok(worker)
         })
         .map(|worker| worker.map(|worker| worker.partial))

@@ -1,7 +1,5 @@
 //! What candidates do to runs, as counts: everything here is an integer, so that parts add up in any order.
 
-use std::collections::BTreeMap;
-
 use policysim_policy::Cause;
 
 use crate::stats::paired::Discordant;
@@ -42,14 +40,6 @@ impl Tally {
         }
     }
 
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.runs += other.runs;
-        self.false_kills += other.false_kills;
-        self.unresolved_kills += other.unresolved_kills;
-        self.unresolved_survivals += other.unresolved_survivals;
-        self.ties += other.ties;
-    }
-
     fn less(&self, part: &Self) -> Self {
         Self {
             runs: self.runs - part.runs,
@@ -58,6 +48,32 @@ impl Tally {
             unresolved_survivals: self.unresolved_survivals - part.unresolved_survivals,
             ties: self.ties - part.ties,
         }
+    }
+}
+
+/// Tallies by calendar day, by rising day.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Days(Vec<(i64, Tally)>);
+
+impl Days {
+    /// The tally of that day, where there is one.
+    pub fn get(&self, day: i64) -> Option<&Tally> {
+        let place = self.0.binary_search_by_key(&day, |(day, _)| *day).ok()?;
+        Some(&self.0[place].1)
+    }
+
+    /// Days with their tallies.
+    pub fn iter(&self) -> impl Iterator<Item = &(i64, Tally)> {
+        self.0.iter()
+    }
+}
+
+impl FromIterator<(i64, Tally)> for Days {
+    /// Each day comes once.
+    fn from_iter<I: IntoIterator<Item = (i64, Tally)>>(days: I) -> Self {
+        let mut days: Vec<(i64, Tally)> = days.into_iter().collect();
+        days.sort_by_key(|(day, _)| *day);
+        Self(days)
     }
 }
 
@@ -78,7 +94,7 @@ pub struct Part {
     pub strata: Vec<Tally>,
     /// False kills, unresolved runs and ties by calendar day (UTC, days since 1970); days without any are
     /// left out, and so are the days' runs, which are the same for every candidate.
-    pub days: BTreeMap<i64, Tally>,
+    pub days: Days,
 }
 
 impl Part {

@@ -8,13 +8,18 @@ mod direct;
 mod random;
 
 use policysim_policy::{Cause, Millis, Policy, presets};
+use policysim_sim::certify::Evidence;
+use policysim_sim::ledger::ledger;
+use policysim_sim::readings;
 use policysim_sim::replay::replay;
 use policysim_sim::run::{Fleet, Symbols};
 use policysim_sim::scan::{Batch, InMemory, RunView, Scan};
 use policysim_sim::staircase::{Answer, Crossings, Structure, shape};
 use policysim_sim::stats::choice::Half;
 use policysim_sim::strata::{Strata, StratumKey};
-use policysim_sim::sweep::{Candidate, Grouping, halves, sized_runs, sweep};
+use policysim_sim::summary::{Summary, summarise};
+use policysim_sim::sweep::{Candidate, Grouping, Question, halves, sized_runs, sweep, sweep_scan};
+use policysim_sim::verify::verify;
 use random::Draw;
 
 /// `PROPTEST_CASES` draws more, or fewer.
@@ -149,6 +154,63 @@ fn cells_are_those_of_replays() {
     }
 }
 
+/// What a scan counts beside the cells is what is read from the runs one after the other.
+#[test]
+fn readings_are_those_of_single_runs() {
+    for seed in 0..cases(200) {
+        let mut draw = Draw::new(seed ^ 0x6a95);
+        let candidates = candidates(&mut draw);
+        let fleet = random::fleet(&mut draw, 30);
+        let base = &candidates[0].policy;
+        let question = Question {
+            base,
+            candidates: &candidates,
+            keys: &[],
+            seed,
+        };
+        let swept = sweep_scan(&InMemory::new(&fleet), &question, &|_| {}).unwrap();
+        let active: u128 = sized_runs(&fleet)
+            .map(|run| u128::from(ledger(run, run.end_ms).active_ms()))
+            .sum();
+        assert_eq!(swept.partial().active_ms(), active);
+        let evidence = Evidence::new(&fleet, candidates.len(), Some(0.3), seed);
+        let counted = swept.evidence(Some(0.3));
+        assert_eq!(counted.protection, evidence.protection);
+        assert_eq!(
+            (counted.days, counted.certify_days),
+            (evidence.days, evidence.certify_days)
+        );
+        let one_by_one = readings::recorded(&fleet, base, None);
+        let counted = swept.recorded(None);
+        assert_eq!(
+            (counted.limit, counted.kills, counted.truncation),
+            (one_by_one.limit, one_by_one.kills, one_by_one.truncation)
+        );
+        let window = Millis::new(1 + draw.below(9));
+        assert_eq!(
+            counted.abort_envelope(window),
+            one_by_one.abort_envelope(window)
+        );
+        let one_by_one = readings::detectors(&fleet, &candidates);
+        for (counted, read) in swept.detectors(&candidates).iter().zip(&one_by_one) {
+            assert_eq!(
+                counted.map(|found| found.qos),
+                read.map(|found| found.qos),
+                "seed {seed}"
+            );
+            let [counted, read] =
+                [counted, read].map(|found| found.and_then(|found| found.compounding));
+            assert_eq!(
+                counted.map(|found| found.observed),
+                read.map(|found| found.observed)
+            );
+            if let (Some(counted), Some(read)) = (counted, read) {
+                assert!((counted.compounded - read.compounded).abs() < 1e-12);
+            }
+        }
+    }
+}
+
 #[test]
 fn cells_of_every_preset_are_those_of_replays() {
     for preset in presets::PRESETS {
@@ -192,6 +254,154 @@ fn scaled(policy: &Policy) -> Policy {
         *period = Millis::new(2);
     }
     p
+}
+
+/// A summary, written and read again, gives the cells of the events, for the numbers it was made for and others.
+#[test]
+fn summaries_answer_as_events_do() {
+    let (mut answered, mut all) = (0, 0);
+    for seed in 0..cases(300) {
+        let mut draw = Draw::new(seed ^ 0xbeef);
+        let mut read = candidates(&mut draw);
+        for candidate in &mut read {
+            // spare and adaptive windows need the events
+            candidate.policy.idle.grace_cycles = 0;
+            candidate.policy.idle.adaptive = None;
+        }
+        let fleet = random::fleet(&mut draw, 24);
+        let source = InMemory::new(&fleet);
+        let keys = [StratumKey::Role];
+        let question = |candidates| Question {
+            base: &read[0].policy,
+            candidates,
+            keys: &keys,
+            seed,
+        };
+        let summary = summarise(&source, &question(&read)).unwrap();
+        let again = Summary::from_bytes(&summary.to_bytes()).unwrap();
+        assert_eq!(again, summary, "seed {seed}");
+        let mut later = read.clone();
+        for candidate in &mut later {
+            let policy = &mut candidate.policy;
+            for limit in [&mut policy.idle.window, &mut policy.total.budget] {
+                *limit = limit.map(|limit| limit.plus(Millis::new(draw.below(4))));
+            }
+        }
+        for candidates in [&read, &later] {
+            all += 1;
+            let Ok(told) = again.sweep(&question(candidates)) else {
+                continue;
+            };
+            answered += 1;
+            let direct = sweep_scan(&source, &question(candidates), &|_| {}).unwrap();
+            assert!(told.cells(true) == direct.cells(true), "seed {seed}");
+        }
+    }
+    assert!(answered * 3 > all * 2, "{answered} of {all} answered");
+}
+
+/// Any byte that is changed or cut off is noticed.
+#[test]
+fn a_damaged_summary_is_refused() {
+    let mut draw = Draw::new(3);
+    let fleet = random::fleet(&mut draw, 3);
+    let base = presets::find("pi-desktop-0129").unwrap();
+    let question = Question {
+        base: &base,
+        candidates: &[],
+        keys: &[],
+        seed: 0,
+    };
+    let bytes = summarise(&InMemory::new(&fleet), &question)
+        .unwrap()
+        .to_bytes();
+    for at in 0..bytes.len() {
+        let mut changed = bytes.clone();
+        changed[at] ^= 1 << (at % 8);
+        assert!(Summary::from_bytes(&changed).is_err(), "byte {at}");
+        assert!(Summary::from_bytes(&bytes[..at]).is_err(), "cut at {at}");
+    }
+}
+
+/// Any split of the runs, merged in any order, gives the same cells and the same summary.
+#[test]
+fn parts_add_up_in_any_order() {
+    for seed in 0..cases(40) {
+        let mut draw = Draw::new(seed ^ 0xadd);
+        let candidates = candidates(&mut draw);
+        let fleet = random::fleet(&mut draw, 40);
+        let question = Question {
+            base: &candidates[0].policy,
+            candidates: &candidates,
+            keys: &[StratumKey::Model, StratumKey::Role],
+            seed,
+        };
+        let whole = sweep_scan(&InMemory::new(&fleet), &question, &|_| {}).unwrap();
+        let summary = summarise(&InMemory::new(&fleet), &question)
+            .unwrap()
+            .to_bytes();
+        let mut parts: Vec<Fleet> = (0..1 + draw.below(6)).map(|_| Fleet::default()).collect();
+        for run in &fleet.runs {
+            let part = draw.below(parts.len() as u64) as usize;
+            parts[part].runs.push(run.clone());
+        }
+        for part in &mut parts {
+            part.symbols = fleet.symbols.clone();
+        }
+        let mut swept: Vec<_> = parts
+            .iter()
+            .map(|part| sweep_scan(&InMemory::new(part), &question, &|_| {}).unwrap())
+            .collect();
+        let mut read: Vec<_> = parts
+            .iter()
+            .map(|part| summarise(&InMemory::new(part), &question).unwrap())
+            .collect();
+        // two at random become one, until one is left
+        while swept.len() > 1 {
+            let one = draw.below(swept.len() as u64) as usize;
+            let (left, read_left) = (swept.swap_remove(one), read.swap_remove(one));
+            let other = draw.below(swept.len() as u64) as usize;
+            let (right, read_right) = (swept.swap_remove(other), read.swap_remove(other));
+            swept.push(left.merge(right));
+            read.push(read_left.merge(read_right).unwrap());
+        }
+        let merged = swept.pop().unwrap();
+        assert_eq!(merged.partial().groups(), whole.partial().groups());
+        assert!(merged.cells(true) == whole.cells(true), "seed {seed}");
+        assert!(read.pop().unwrap().to_bytes() == summary, "seed {seed}");
+    }
+}
+
+/// The pairs that `sweep --verify` draws, over every preset.
+#[test]
+fn drawn_pairs_are_answered_as_replays_do() {
+    let mut verified = 0;
+    for preset in presets::PRESETS {
+        let mut draw = Draw::new(preset.name.len() as u64 + 99);
+        let fleet = random::fleet(&mut draw, 200);
+        let base = scaled(&preset.policy());
+        let candidates: Vec<Candidate> = (1..20)
+            .map(|ms| {
+                let mut policy = base.clone();
+                policy.idle.window = Some(Millis::new(ms));
+                Candidate {
+                    policy,
+                    settings: Vec::new(),
+                }
+            })
+            .collect();
+        let question = Question {
+            base: &base,
+            candidates: &candidates,
+            keys: &[],
+            seed: 0,
+        };
+        let found = verify(&InMemory::new(&fleet), &question, 1000, 0).unwrap();
+        assert_eq!(found.pairs, 1000, "{}", preset.name);
+        assert!(found.answered > 500, "{}: {found:?}", preset.name);
+        verified += found.answered;
+    }
+    assert!(verified > 10_000);
 }
 
 #[test]

@@ -4,7 +4,8 @@
 //! its runs are measured, linked to the runs that delegated them and written to a dataset, which reads back run by
 //! run. Kept are timing, kinds of events, names of tools, models and roles, classes of outcomes and opaque ids. No
 //! prompt, no output, no argument and no path from inside a log is kept anywhere, quarantine and messages included.
-//! Memory is bounded by the largest run and a few kilobytes per source, not by the input.
+//! Memory is bounded by the largest run, the longest line and a few kilobytes per source, not by the input. Small logs
+//! are read several at once; what they bring is taken in the order of their names.
 //!
 //! This crate does not judge: gaps, kills and rates are `policysim-sim`'s. It never sorts a log by time, never
 //! repairs a line, never takes a time from a file's modification date, and writes nothing but the dataset.
@@ -36,7 +37,9 @@
 //!
 //! A folder of the files below. It is a value: the same sources under the same names, with the same options and
 //! version, give the same bytes. It appears complete or not at all. All integers are signed 64-bit, times are
-//! milliseconds, texts UTF-8; row groups hold whole runs.
+//! milliseconds, texts UTF-8; row groups hold whole runs, and those of `runs.parquet` are those of `events.parquet`, so
+//! that a reader holds one batch of runs at a time. Files whose row groups differ are read too, with all runs (without
+//! their events) in memory.
 //!
 //! ## `runs.parquet`
 //!
@@ -60,7 +63,8 @@
 //!
 //! ## `events.parquet`
 //!
-//! One row per event, sorted by run, time, and order in the source.
+//! One row per event, sorted by run, time, and order in the source. `run_id`, `t_ms` and, where it counts something,
+//! `call_id` are stored as differences (`DELTA_BINARY_PACKED`), the other columns through dictionaries, all with zstd.
 //!
 //! | column | type | meaning |
 //! |---|---|---|
@@ -122,10 +126,12 @@
 
 pub mod import;
 
+mod ahead;
 mod content;
 mod dataset;
 mod error;
 mod flags;
+mod hashed;
 mod link;
 mod local;
 mod log_sink;

@@ -10,10 +10,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use policysim_sim::run::Symbols;
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::ahead::{self, Ahead};
 use crate::content::{Content, Fingerprint, Progress};
 use crate::dataset::Dataset;
 use crate::error::TelemetryError;
-use crate::import::{self, Format, ImportError, ImportOptions, Sniffed, SourceInput, SourceReport};
+use crate::import::{
+    self, Format, ImportError, ImportOptions, Sink, SinkError, Sniffed, SourceInput, SourceReport,
+};
 use crate::link::{self, SourceLinks};
 use crate::local;
 use crate::log_sink::LogSink;
@@ -35,7 +38,7 @@ pub enum InputFormat {
 impl InputFormat {
     /// Every format, in the order in which they are listed.
     pub fn all() -> impl Iterator<Item = Self> {
-        let tables = [TableKind::Events, TableKind::Samples].map(Self::Table);
+        let tables = [TableKind::Events, TableKind::Samples, TableKind::Record].map(Self::Table);
         Format::ALL.into_iter().map(Self::Log).chain(tables)
     }
 
@@ -172,16 +175,41 @@ pub(crate) fn import(
         strays: 0,
         first_stray: None,
     };
-    for file in found {
-        if cancel.load(Ordering::Relaxed) {
-            return Err(TelemetryError::Cancelled);
+    let mut files = found.as_slice();
+    while !files.is_empty() {
+        let (window, rest) = files.split_at(ahead::window(request, files).max(1));
+        files = rest;
+        let names = window.iter().map(|file| importing.shown_name(&file.name));
+        let named: Vec<(&Found, String)> = window.iter().zip(names).collect();
+        let read = match named.as_slice() {
+            [_] => vec![None],
+            several => ahead::read(request, several, progress, cancel),
+        };
+        for ((file, name), read) in named.iter().zip(read) {
+            if cancel.load(Ordering::Relaxed) {
+                return Err(TelemetryError::Cancelled);
+            }
+            match read {
+                Some(ahead) => importing.take_ahead(file, name, ahead)?,
+                None => importing.read_source(file)?,
+            }
         }
-        importing.read_source(&file)?;
     }
     importing.finish()
 }
 
-fn open<'a>(
+/// What the content is to be read as, or what it holds instead.
+pub(crate) fn format_of(
+    request: &ImportRequest,
+    content: &Content<'_>,
+    file: &Found,
+) -> Result<InputFormat, String> {
+    request
+        .format
+        .map_or_else(|| recognise(content.head(), file), Ok)
+}
+
+pub(crate) fn open<'a>(
     file: &Found,
     progress: &'a dyn Progress,
     cancel: &'a AtomicBool,
@@ -218,11 +246,7 @@ impl Importing<'_> {
             Ok(content) => content,
             Err(error) => return self.unreadable(file, &name, Fingerprint::default(), None, error),
         };
-        let format = match self.request.format {
-            Some(format) => Ok(format),
-            None => recognise(content.head(), file),
-        };
-        match format {
+        match format_of(self.request, &content, file) {
             Ok(InputFormat::Log(format)) => self.read_log(file, &name, content, format),
             Ok(InputFormat::Table(kind)) => self.read_table(file, &name, content, kind),
             Err(what) => self.unrecognised(file, &name, content, &what),
@@ -257,10 +281,7 @@ impl Importing<'_> {
                 return self.unreadable(file, name, so_far, Some(format.name()), source);
             }
             Err(ImportError::Sink { source, .. }) => {
-                return Err(match source.downcast::<TelemetryError>() {
-                    Ok(error) => *error,
-                    Err(other) => TelemetryError::store("events.parquet", other),
-                });
+                return Err(sink_error(source));
             }
         };
         let fingerprint = match content.finish() {
@@ -276,6 +297,25 @@ impl Importing<'_> {
             }
         };
         self.take_log_report(file, name, fingerprint, report)
+    }
+
+    /// Takes in what a log brought that was read ahead.
+    fn take_ahead(&mut self, file: &Found, name: &str, ahead: Ahead) -> Result<(), TelemetryError> {
+        self.refuse_mixture(name, false)?;
+        self.records.begin_source(self.entries.len());
+        if self.n_files > 1 {
+            for (record, stamp_ms) in ahead.records {
+                self.records.is_elsewhere(record, stamp_ms);
+            }
+        }
+        let mut sink = LogSink::new(self.request, &mut self.writer, None);
+        let taken = ahead
+            .runs
+            .into_iter()
+            .try_for_each(|run| sink.run(run, &ahead.symbols));
+        sink.finish(&ahead.symbols)?;
+        taken.map_err(sink_error)?;
+        self.take_log_report(file, name, ahead.fingerprint, ahead.report)
     }
 
     fn take_log_report(
@@ -592,6 +632,14 @@ impl Importing<'_> {
             until_ms: self.request.until_ms,
             observed_until_ms: self.request.observed_until_ms,
         }
+    }
+}
+
+/// Why the dataset did not take a run.
+fn sink_error(error: SinkError) -> TelemetryError {
+    match error.downcast::<TelemetryError>() {
+        Ok(error) => *error,
+        Err(other) => TelemetryError::store("events.parquet", other),
     }
 }
 

@@ -1,6 +1,8 @@
 //! Records that several sources hold: a session that was forked or copied brings its past along.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+
+use crate::hashed::HashedMap;
 
 /// How many records are remembered. Further ones are not looked for, so that memory stays bounded.
 const REMEMBERED: usize = 2_000_000;
@@ -9,7 +11,7 @@ const REMEMBERED: usize = 2_000_000;
 #[derive(Debug)]
 pub(crate) struct Records {
     /// The source that brought a record first, and its stamp there.
-    first: HashMap<u64, (u32, i64)>,
+    first: HashedMap<(u32, i64)>,
     repeats: BTreeMap<(u32, u32), Repeat>,
     source: u32,
     count_once: bool,
@@ -32,7 +34,7 @@ impl Records {
 
     fn remembering(count_once: bool, remembered: usize) -> Self {
         Self {
-            first: HashMap::new(),
+            first: HashedMap::default(),
             repeats: BTreeMap::new(),
             source: 0,
             count_once,

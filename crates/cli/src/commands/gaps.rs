@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use policysim_policy::{Millis, Policy, duration};
 use policysim_report::gaps::{DriftResult, GapsResult};
 use policysim_sim::gaps::{
@@ -13,6 +13,7 @@ use policysim_sim::stats::bootstrap::Resampling;
 use policysim_sim::strata::StratumKey;
 use policysim_sim::sweep::sized_runs;
 
+use super::plot;
 use crate::args::{By, DataArgs, GapsArgs, GlobalArgs, OutputFormat, With};
 use crate::data::Loaded;
 use crate::exit::ExitStatus;
@@ -21,6 +22,9 @@ use crate::{data, policy_file};
 
 /// Collects the samples and prints them.
 pub(super) fn run(args: &GapsArgs, global: &GlobalArgs) -> Result<ExitStatus> {
+    if let Some(path) = args.plot.as_ref().filter(|path| !plot::is_text(path)) {
+        plot::check(path)?;
+    }
     let policy = policy_file::load_and_tell(&args.policy, global)?;
     let setting = Setting {
         window_ms: policy.policy.idle.window.map(Millis::as_u64),
@@ -93,13 +97,95 @@ pub(super) fn run(args: &GapsArgs, global: &GlobalArgs) -> Result<ExitStatus> {
         also_type7: args.also_type7,
         drift,
     };
+    if let Some(path) = args.plot.as_ref().filter(|path| !plot::is_text(path)) {
+        let canvas = plot::survival(
+            result.idle.get(""),
+            &hand_offs(&result),
+            &result.policy,
+            &policy.policy,
+        )
+        .context("--plot: there is no silence to draw")?;
+        plot::write(&canvas, path)?;
+    }
     output::print(&match args.format {
+        OutputFormat::Table if wants_letters(args) => {
+            let letters = plot::letters(
+                result.idle.get(""),
+                &hand_offs(&result),
+                &result.policy,
+                &policy.policy,
+            );
+            format!(
+                "{}{}",
+                result.to_text(),
+                letters.map_or_else(String::new, |text| format!("\n{text}"))
+            )
+        }
         OutputFormat::Table => result.to_text(),
         OutputFormat::Markdown => result.to_markdown(),
         OutputFormat::Csv => result.to_csv()?,
         OutputFormat::Json => format!("{}\n", result.to_json()?),
     })?;
     Ok(ExitStatus::Success)
+}
+
+/// Whether the survival curve is printed in letters: on request, or where somebody reads the whole table.
+fn wants_letters(args: &GapsArgs) -> bool {
+    match &args.plot {
+        Some(path) => plot::is_text(path),
+        None => args.by.is_none() && args.against.is_none() && plot::on_a_terminal(),
+    }
+}
+
+/// The waits for the model's first output, those that an abort cut included.
+pub(super) fn hand_offs(result: &GapsResult) -> Silences {
+    let mut found = Silences::default();
+    for kind in [WaitKind::PreToken, WaitKind::Censored] {
+        if let Some(samples) = result.waits.get(&(String::new(), kind)) {
+            found.merge(&samples.silences);
+        }
+    }
+    found
+}
+
+/// What `gaps` prints of runs without any option, on the idle clock of `policy`.
+pub(super) fn described(
+    loaded: &Loaded,
+    name: &str,
+    policy: &Policy,
+    recorded_idle_ms: Option<u64>,
+    seed: u64,
+) -> GapsResult {
+    let put_back = EventFlags::default();
+    let collected = Collected::new(loaded, policy, None, put_back);
+    let ask = Questions {
+        setting: Setting {
+            window_ms: policy.idle.window.map(Millis::as_u64),
+            recorded_idle_ms,
+            throttle_ms: policy.idle.throttle.map(Millis::as_u64),
+        },
+        tail_seed: None,
+        type7: false,
+    };
+    GapsResult {
+        figures: gaps::figures(&collected.waits, &collected.idle, ask),
+        spreads: figures::spreads(&loaded.fleet, Some(policy), put_back),
+        mixed: figures::mixed(&loaded.fleet)
+            .into_iter()
+            .map(StratumKey::name)
+            .collect(),
+        waits: collected.waits,
+        idle: collected.idle,
+        sizes: gaps::run_sizes(&loaded.fleet, Some(StratumKey::Role)),
+        rows: BTreeMap::new(),
+        data: loaded.header.clone(),
+        by: "",
+        policy: name.to_owned(),
+        seed,
+        verbose: false,
+        also_type7: false,
+        drift: None,
+    }
 }
 
 /// The waits and idle-clock readings of one dataset.

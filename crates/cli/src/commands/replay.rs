@@ -1,17 +1,20 @@
 //! `policysim replay`: what one policy does to one run, and why.
 
 use anyhow::{Context, Result, bail};
-use policysim_policy::nearest;
+use policysim_policy::{Millis, nearest};
 use policysim_report::table::one_line;
 use policysim_report::transcript::Transcript;
+use policysim_report::units::duration as human;
 use policysim_sim::grid;
 use policysim_sim::replay;
-use policysim_sim::run::{Fleet, Run};
+use policysim_sim::run::{Fleet, Run, Symbols};
 use policysim_sim::sweep::sized_runs;
+use serde_json::Value;
 
 use crate::args::{GlobalArgs, ReplayArgs, ReplayFormat};
 use crate::exit::ExitStatus;
 use crate::output;
+use crate::policy_file::Loaded;
 use crate::{data, policy_file};
 
 /// Replays the run with the full transcript.
@@ -31,23 +34,87 @@ pub(super) fn run(args: &ReplayArgs, global: &GlobalArgs) -> Result<ExitStatus> 
         );
     }
     let run = find(&loaded.fleet, &args.run)?;
+    let symbols = &loaded.fleet.symbols;
+    let deadline = replay::recorded_deadline(run);
+    let (mut text, mut rest) = one(&policy, run, symbols, deadline, args.format)?;
+    let mut successors = Vec::new();
+    while let Some(run_on) = rest {
+        let from_ms = run_on.started_at_ms.abs_diff(run.started_at_ms);
+        let deadline = deadline.map(|deadline| deadline.since(Millis::new(from_ms)));
+        let (told, next) = one(&policy, &run_on, symbols, deadline, args.format)?;
+        successors.push((from_ms, told));
+        rest = next;
+    }
+    if !successors.is_empty() {
+        text = with_successors(&text, successors, args.format)?;
+    }
+    output::print(&text)?;
+    Ok(ExitStatus::Success)
+}
+
+/// The transcript of one watchdog, and what the next one saw where activity took its firing back.
+fn one(
+    policy: &Loaded,
+    run: &Run,
+    symbols: &Symbols,
+    deadline: Option<Millis>,
+    format: ReplayFormat,
+) -> Result<(String, Option<Run>)> {
     let mut outputs = Vec::new();
-    let replayed = replay::transcript(&policy.policy, run, &loaded.fleet.symbols, |index, out| {
-        outputs.push((index, out));
-    });
+    let replayed =
+        replay::transcript_until(&policy.policy, run, symbols, deadline, |index, out| {
+            outputs.push((index, out));
+        });
     let transcript = Transcript {
         policy_name: &policy.name,
         policy: &policy.policy,
         run,
-        symbols: &loaded.fleet.symbols,
+        symbols,
         replayed: &replayed,
         outputs: &outputs,
     };
-    output::print(&match args.format {
+    let text = match format {
         ReplayFormat::Json => format!("{}\n", transcript.to_json()?),
         ReplayFormat::Table => transcript.to_text(),
-    })?;
-    Ok(ExitStatus::Success)
+    };
+    let rest = replayed
+        .is_kill()
+        .then(|| replay::successor(&policy.policy, run, symbols, replayed.unseen))
+        .flatten();
+    Ok((text, rest))
+}
+
+/// The first watchdog's transcript with those of the watchdogs that took over, each with when it did.
+fn with_successors(
+    first: &str,
+    successors: Vec<(u64, String)>,
+    format: ReplayFormat,
+) -> Result<String> {
+    match format {
+        ReplayFormat::Table => {
+            let mut text = first.to_owned();
+            for (from_ms, told) in successors {
+                text.push_str(&format!(
+                    "\nActivity at {} took the kill back; the watchdog that began there (times count from it):\n\n{told}",
+                    human(from_ms)
+                ));
+            }
+            Ok(text)
+        }
+        ReplayFormat::Json => {
+            let mut document: Value = serde_json::from_str(first)?;
+            let successors = successors
+                .into_iter()
+                .map(|(from_ms, told)| {
+                    let mut told: Value = serde_json::from_str(&told)?;
+                    told["from_ms"] = from_ms.into();
+                    Ok(told)
+                })
+                .collect::<Result<Vec<Value>>>()?;
+            document["successors"] = successors.into();
+            Ok(format!("{}\n", serde_json::to_string_pretty(&document)?))
+        }
+    }
 }
 
 /// The run of that name, or the only one whose name holds it.

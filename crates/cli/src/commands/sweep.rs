@@ -7,25 +7,30 @@ use anyhow::{Context, Result, bail};
 use policysim_policy::document::Value;
 use policysim_policy::{Millis, Policy, duration};
 use policysim_report::charts;
+use policysim_report::sizing::facts::SweepFacts;
 use policysim_report::sweep::SweepResult;
 use policysim_report::table::one_line;
-use policysim_sim::certify::{Evidence, Plan};
+use policysim_report::units::grouped;
+use policysim_sim::certify::Plan;
 use policysim_sim::choose::{self, Constraints, Context as ChoiceContext};
 use policysim_sim::focus;
 use policysim_sim::gaps::{self, Finding, Setting};
 use policysim_sim::grid;
 use policysim_sim::hang_cost::{self, hang_cost};
-use policysim_sim::ledger::ledger;
-use policysim_sim::readings;
 use policysim_sim::replay::replay;
 use policysim_sim::run::Fleet;
+use policysim_sim::scan::InMemory;
 use policysim_sim::settle::{Cast, Changes, Habits, Settlement, settlement};
 use policysim_sim::stats::Prob;
 use policysim_sim::stats::bootstrap::Resampling;
-use policysim_sim::strata::{Strata, StratumKey};
-use policysim_sim::sweep::{Axis, Candidate, Grouping, candidates, sized_runs, sweep};
+use policysim_sim::strata::StratumKey;
+use policysim_sim::sweep::{
+    Axis, Candidate, Question as Asked, candidates, halves, sized_runs, sweep_scan,
+};
+use policysim_sim::verify::{Difference, VerifyError, verify};
 use policysim_telemetry::write_columns;
 
+use super::plot;
 use crate::args::{GlobalArgs, OutputFormat, SweepArgs, SweepBy};
 use crate::exit::ExitStatus;
 use crate::output;
@@ -40,7 +45,7 @@ const DEFAULT_MAX_FALSE_KILL: &str = "1%";
 const MAX_CELLS: usize = 100_000;
 
 /// What is asked, before any data are read.
-struct Question<'a> {
+pub(super) struct Question<'a> {
     args: &'a SweepArgs,
     base: policy_file::Loaded,
     axes: Vec<Axis>,
@@ -64,9 +69,14 @@ pub(super) fn run(args: &SweepArgs, global: &GlobalArgs) -> Result<ExitStatus> {
     if loaded.header.runs == 0 {
         bail!("{} holds no run to sweep over", loaded.header.name);
     }
+    if let Some(path) = &args.plot {
+        plot::check(path)?;
+    }
     if let Some(cell) = &args.list_kills {
-        if args.out.is_some() || args.format != OutputFormat::Table {
-            bail!("--list-kills prints a list for reading: it takes neither --format nor --out");
+        if args.out.is_some() || args.plot.is_some() || args.format != OutputFormat::Table {
+            bail!(
+                "--list-kills prints a list for reading: it takes neither --format, --out nor --plot"
+            );
         }
         let candidate = cell_named(&question.candidates, cell)?;
         output::print(&list_kills(&loaded.fleet, candidate, args))?;
@@ -77,9 +87,20 @@ pub(super) fn run(args: &SweepArgs, global: &GlobalArgs) -> Result<ExitStatus> {
         fs::create_dir_all(folder)
             .with_context(|| format!("cannot create {}", folder.display()))?;
     }
-    let result = answer(question, loaded, global);
+    if let Some(pairs) = args.verify
+        && let Err(differs) = verify_pairs(&question, &loaded.fleet, pairs, global)
+    {
+        return Ok(output::contradicted(&differs));
+    }
+    let result = answer(question, &loaded, global);
     if let Some(folder) = &args.out {
         write_results(&result, folder)?;
+    }
+    if let Some(path) = &args.plot {
+        let facts = SweepFacts::parse(&result.to_json()?)?;
+        let canvas = charts::front(&facts.sweep)
+            .context("--plot: no cell ever notices a hang, so that there is nothing to draw")?;
+        plot::write(&canvas, path)?;
     }
     output::print(&match args.format {
         OutputFormat::Table => result.to_text(),
@@ -90,7 +111,11 @@ pub(super) fn run(args: &SweepArgs, global: &GlobalArgs) -> Result<ExitStatus> {
     Ok(ExitStatus::Success)
 }
 
-fn question<'a>(args: &'a SweepArgs, global: &GlobalArgs) -> Result<Question<'a>> {
+/// Reads what is asked.
+///
+/// # Errors
+/// When an option, a grid or the base policy does not read.
+pub(super) fn question<'a>(args: &'a SweepArgs, global: &GlobalArgs) -> Result<Question<'a>> {
     let base = policy_file::load_and_tell(&args.base, global)?;
     let axes = axes(args)?;
     let cells: usize = axes.iter().map(|axis| axis.values.len()).product();
@@ -127,27 +152,35 @@ fn question<'a>(args: &'a SweepArgs, global: &GlobalArgs) -> Result<Question<'a>
     })
 }
 
-fn answer(question: Question<'_>, loaded: data::Loaded, global: &GlobalArgs) -> SweepResult {
+/// Sweeps and chooses.
+pub(super) fn answer(
+    question: Question<'_>,
+    loaded: &data::Loaded,
+    global: &GlobalArgs,
+) -> SweepResult {
     let (fleet, candidates) = (&loaded.fleet, &question.candidates);
     let (base, plan) = (&question.base.policy, &question.plan);
     let by = question.args.by;
-    let strata = Strata::new(fleet, &strata_keys(by));
-    let max_rate = question.constraints.max_false_kill.map(Prob::to_f64);
-    let evidence = Evidence::new(fleet, candidates.len(), max_rate, global.seed);
-    let grouping = Grouping {
+    let asked = Asked {
         base,
-        strata: &strata,
-        halves: &evidence.halves,
+        candidates,
+        keys: &strata_keys(by),
+        seed: global.seed,
     };
     let bar = Bar::new(global.quiet, loaded.header.runs, "replaying");
-    let cells = sweep(fleet, candidates, grouping, &|runs| bar.add(runs));
+    let swept = sweep_scan(&InMemory::new(fleet), &asked, &|runs| bar.add(runs));
+    let swept = swept.unwrap_or_else(|never| match never {});
     bar.done();
-    let recorded = readings::recorded(fleet, base, question.recorded_idle);
+    let max_rate = question.constraints.max_false_kill.map(Prob::to_f64);
+    let mut evidence = swept.evidence(max_rate);
+    if evidence.is_split() {
+        evidence.halves = halves(fleet, global.seed);
+    }
+    let cells = swept.cells(evidence.is_split());
+    let recorded = swept.recorded(question.recorded_idle);
     let context = ChoiceContext {
         base,
-        active_ms: sized_runs(fleet)
-            .map(|run| u128::from(ledger(run, run.end_ms).active_ms()))
-            .sum(),
+        active_ms: swept.partial().active_ms(),
         task_wait: question.task_wait,
         constraints: question.constraints,
         plan,
@@ -182,11 +215,11 @@ fn answer(question: Question<'_>, loaded: data::Loaded, global: &GlobalArgs) -> 
         resampled: focus::focus(fleet, base, candidates, &cost, &evidence, how),
         notes: notes(&question),
         pareto: choose::pareto(&cells, &figures),
-        detectors: readings::detectors(fleet, candidates),
+        detectors: swept.detectors(candidates),
         cost,
         findings: findings(fleet, base, window, question.recorded_idle),
         aborts: window.and_then(|window| recorded.abort_envelope(window)),
-        data: loaded.header,
+        data: loaded.header.clone(),
         base: question.base.name,
         axes: question.axes,
         task_wait: question.task_wait,
@@ -200,7 +233,7 @@ fn answer(question: Question<'_>, loaded: data::Loaded, global: &GlobalArgs) -> 
         seed: global.seed,
         choice,
         recorded,
-        strata: strata.groups().to_vec(),
+        strata: swept.partial().groups(),
         by: by.map(stratum_key),
     }
 }
@@ -249,6 +282,37 @@ fn findings(
         .flat_map(|readings| gaps::findings::of_idle(readings, setting))
         .filter(|finding| !said_elsewhere(finding))
         .collect()
+}
+
+/// Holds the sweep against replays of some pairs, and says how many.
+fn verify_pairs(
+    question: &Question<'_>,
+    fleet: &Fleet,
+    pairs: u32,
+    global: &GlobalArgs,
+) -> Result<(), Box<Difference>> {
+    let asked = Asked {
+        base: &question.base.policy,
+        candidates: &question.candidates,
+        keys: &[],
+        seed: global.seed,
+    };
+    match verify(&InMemory::new(fleet), &asked, u64::from(pairs), global.seed) {
+        Ok(verified) => {
+            output::say(
+                global.quiet,
+                &format!(
+                    "verified {} pairs of a run and a cell: {} are answered as a replay answers them, {} are replays",
+                    grouped(verified.pairs),
+                    grouped(verified.answered),
+                    grouped(verified.pairs - verified.answered)
+                ),
+            );
+            Ok(())
+        }
+        Err(VerifyError::Differs(differs)) => Err(differs),
+        Err(VerifyError::Source(never)) => match never {},
+    }
 }
 
 fn notes(question: &Question<'_>) -> Vec<String> {
@@ -323,7 +387,7 @@ fn costs(args: &SweepArgs) -> Result<hang_cost::Options> {
 }
 
 /// A share written as `0.1%` or `0.001`.
-pub(super) fn rate(option: &str, text: &str) -> Result<Prob> {
+pub(crate) fn rate(option: &str, text: &str) -> Result<Prob> {
     let expected = || format!("{option} {text}: expected a share such as 0.1% or 0.001");
     match text.trim().strip_suffix('%') {
         Some(percent) => Prob::from_percentile(percent.trim()).with_context(expected),
@@ -338,7 +402,8 @@ pub(super) fn rate(option: &str, text: &str) -> Result<Prob> {
     }
 }
 
-fn span(option: &str, text: &str) -> Result<Millis> {
+/// A duration above 0.
+pub(super) fn span(option: &str, text: &str) -> Result<Millis> {
     match duration::parse(text) {
         Ok(Millis::ZERO) => bail!("{option} {text}: expected a duration above 0, such as 600s"),
         Ok(span) => Ok(span),
@@ -424,7 +489,7 @@ fn list_kills(fleet: &Fleet, candidate: &Candidate, args: &SweepArgs) -> String 
 }
 
 /// A word as a POSIX shell takes it.
-fn shell_word(text: &str) -> String {
+pub(super) fn shell_word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%#".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
         text.to_owned()
@@ -442,8 +507,9 @@ fn write_results(result: &SweepResult, folder: &Path) -> Result<()> {
     output::write_file(&folder.join("cells.csv"), result.to_csv()?.as_bytes())?;
     let parquet = write_columns(&result.columns())?;
     output::write_file(&folder.join("cells.parquet"), &parquet)?;
-    if let Some(svg) = charts::front(result)? {
-        output::write_file(&folder.join("front.svg"), svg.as_bytes())?;
+    let facts = SweepFacts::parse(&result.to_json()?)?;
+    if let Some(chart) = charts::front(&facts.sweep) {
+        output::write_file(&folder.join("front.svg"), chart.to_svg()?.as_bytes())?;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use policysim_policy::{ByName, Decimal, Millis, Policy, duration, presets};
 use serde_json::Value as Json;
 
 use super::flat_yaml::{self, Scalar};
-use super::toml_document::Fault;
+use super::toml_document::{Fault, KeyLines};
 use super::{Loaded, preset_name, read};
 
 /// A harness whose settings can be read.
@@ -103,8 +103,25 @@ impl Start {
             preset: preset_name(self.preset),
             policy,
             warnings,
+            file: Some(path.to_owned()),
+            lines: lines(&text, keys),
         })
     }
+}
+
+/// The line of each of a dialect's keys, under the limits of the policy that such a key sets.
+fn lines(text: &str, keys: &[&str]) -> KeyLines {
+    let limits = ["idle.window", "total.budget", "turns.cap"];
+    let line_of = |key: &str| {
+        text.lines()
+            .position(|line| line.contains(key))
+            .map(|at| at + 1)
+    };
+    limits
+        .iter()
+        .zip(keys)
+        .filter_map(|(limit, key)| Some(((*limit).to_owned(), line_of(key)?)))
+        .collect()
 }
 
 /// `idle-timeout`, `max-duration` and `maxTurns` of a definition's front matter. A clock that the preset

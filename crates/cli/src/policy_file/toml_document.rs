@@ -16,7 +16,12 @@ pub(crate) struct Document {
     pub(crate) preset: Option<&'static str>,
     /// The policy it means.
     pub(crate) policy: Policy,
+    /// The line of every key that is written, short forms under their full path; `preset` among them.
+    pub(crate) lines: KeyLines,
 }
+
+/// Lines of a file on which keys of the policy are set, counted from 1.
+pub(crate) type KeyLines = Vec<(String, usize)>;
 
 /// What is wrong with a document, and on which line.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -60,6 +65,7 @@ pub(crate) fn parse(text: &str) -> Result<Document, Fault> {
         fault(at, error.message().replace('\n', ", "))
     })?;
     let mut preset = None;
+    let mut lines = KeyLines::new();
     let mut leaves = Vec::new();
     for (name, value) in root.get_ref() {
         let at = name.span().start;
@@ -68,6 +74,7 @@ pub(crate) fn parse(text: &str) -> Result<Document, Fault> {
                 let name = preset_name(text)
                     .ok_or_else(|| fault(value.span().start, unknown_preset(text).to_string()))?;
                 preset = Some(name);
+                lines.push(("preset".to_owned(), line_of(text, at)));
             }
             ("preset", _) => {
                 let message = "preset: expected the name of a preset in quotes".to_owned();
@@ -85,8 +92,14 @@ pub(crate) fn parse(text: &str) -> Result<Document, Fault> {
         policy
             .set(&key, &value)
             .map_err(|error| fault(at, error.to_string()))?;
+        let path = document::find(&key).map_or(key.as_str(), |known| known.info.path);
+        lines.push((path.to_owned(), line_of(text, at)));
     }
-    Ok(Document { preset, policy })
+    Ok(Document {
+        preset,
+        policy,
+        lines,
+    })
 }
 
 /// The keys of one table. A table below it is the value of a key that takes one; any other is an unknown key.
@@ -124,7 +137,8 @@ fn leaf(key: String, value: &Spanned<DeValue<'_>>, at: usize) -> Leaf {
     }
 }
 
-fn convert(value: &DeValue<'_>) -> Value {
+/// A value of TOML as one of a document.
+pub(crate) fn convert(value: &DeValue<'_>) -> Value {
     match value {
         DeValue::String(text) => Value::text(&**text),
         DeValue::Integer(number) => {
@@ -151,7 +165,8 @@ fn convert(value: &DeValue<'_>) -> Value {
     }
 }
 
-fn line_of(text: &str, at: usize) -> usize {
+/// The line, from 1, of the byte `at`.
+pub(crate) fn line_of(text: &str, at: usize) -> usize {
     1 + text.get(..at).unwrap_or(text).matches('\n').count()
 }
 

@@ -1,125 +1,130 @@
-//! What killing healthy runs buys: every cell of a sweep by the rate it may have and by what hangs cost in it.
+//! What killing healthy runs buys: every cell of a sweep by the rate it may have and by how soon it notices a hang.
 
-use plotters::prelude::*;
+use super::Canvas;
+use super::canvas::colour;
+use super::frame::{Frame, Sample, Scale, legend};
+use crate::sizing::facts::{Cell, Sweep};
+use crate::units::{duration, grouped, percent};
 
-use super::ChartError;
-use crate::sweep::SweepResult;
-use crate::units::grouped;
-
-const SIZE: (u32, u32) = (900, 560);
-const GREY: RGBColor = RGBColor(140, 140, 140);
-/// Blue and orange are told apart by most colour-blind readers, and by their lightness in print.
-const FRONT: RGBColor = RGBColor(0, 90, 160);
-const CHOSEN: RGBColor = RGBColor(225, 120, 0);
-
-/// The chart as SVG: across, what hangs cost; up, the one-sided 95 % upper limit of the false-kill rate.
-/// Cells in which a hang is never noticed have no place on it; `None` when no cell has one.
+/// Across, the median time until a hang is noticed; up, the one-sided 95 % upper limit of the false-kill rate.
 ///
-/// # Errors
-/// When the drawing backend refuses.
-pub fn front(result: &SweepResult) -> Result<Option<String>, ChartError> {
-    let measured = result.cells.iter().any(|cell| cell.all.hung > 0);
-    let points: Vec<Point> = (0..result.cells.len())
-        .filter_map(|index| Point::of(result, index, measured))
-        .collect();
-    let (Some(x_max), Some(y_max)) = (
-        points.iter().map(|point| point.x).reduce(f64::max),
-        points.iter().map(|point| point.y).reduce(f64::max),
-    ) else {
-        return Ok(None);
+/// Cells in which a hang is never noticed have no place on it; `None` when no cell has one.
+pub fn front(sweep: &Sweep) -> Option<Canvas> {
+    let point = |cell: &Cell| {
+        Some((
+            cell.detection.p50_ms? as f64 / 1_000.0,
+            cell.false_kill_rate_up_one_sided? * 100.0,
+        ))
     };
-    let mut svg = String::new();
-    draw(result, &points, measured, (x_max, y_max), &mut svg).map_err(ChartError::new)?;
-    Ok(Some(svg))
-}
-
-struct Point {
-    index: usize,
-    x: f64,
-    y: f64,
-}
-
-impl Point {
-    fn of(result: &SweepResult, index: usize, measured: bool) -> Option<Self> {
-        let figures = &result.figures[index];
-        let cost_ms = figures.hang_cost_ms? as f64;
-        Some(Self {
-            index,
-            x: if measured {
-                cost_ms / 3_600_000.0
+    let points: Vec<(&Cell, (f64, f64))> = sweep
+        .cells
+        .iter()
+        .filter_map(|cell| Some((cell, point(cell)?)))
+        .collect();
+    let x_max = points.iter().map(|(_, (x, _))| *x).reduce(f64::max)?;
+    let y_max = points.iter().map(|(_, (_, y))| *y).reduce(f64::max)?;
+    let measured = points
+        .iter()
+        .any(|(cell, _)| cell.detection.source == "measured");
+    let hung = points.iter().map(|(cell, _)| cell.hung).max().unwrap_or(0);
+    let mut canvas = Canvas::new(
+        (900, 560),
+        "False kills against the time until a hang is noticed",
+        &format!(
+            "{} cells on n = {} runs; {}",
+            grouped(sweep.cells.len() as u64),
+            grouped(sweep.runs()),
+            if measured {
+                format!("detection measured on {} hung runs", grouped(hung))
             } else {
-                cost_ms / 1000.0
-            },
-            y: figures.verdict.upper? * 100.0,
-        })
+                "no run is known to have hung: detection is the window itself".to_owned()
+            }
+        ),
+    );
+    let mut entries = vec![
+        (Sample::Dot(colour::GREY), "cell".to_owned()),
+        (
+            Sample::Dot(colour::BLUE),
+            "Pareto front: kills and slots lost".to_owned(),
+        ),
+    ];
+    let chosen = sweep.recommendation.map(|number| sweep.cell(number));
+    if let Some(cell) = chosen {
+        let text = format!("recommended: {}", sweep.settings(cell));
+        entries.push((Sample::Triangle(colour::ORANGE), text));
+    }
+    let limit = sweep.constraints.max_false_kill_rate;
+    if let Some(limit) = limit {
+        entries.push((
+            Sample::Dashes(colour::INK),
+            format!("acceptable: {}", percent(limit)),
+        ));
+    }
+    let height = legend(&mut canvas, &entries, (84.0, 68.0, 876.0));
+    let frame = Frame::of(&mut canvas, 84.0, 64.0 + height);
+    let x = Scale::linear(0.0, x_max * 1.06, frame.across());
+    let y = Scale::linear(0.0, y_max * 1.08, frame.up());
+    let x_ticks: Vec<(f64, String)> = x.ticks(10).into_iter().map(|s| (s, seconds(s))).collect();
+    let y_ticks: Vec<(f64, String)> = y
+        .ticks(8)
+        .into_iter()
+        .map(|share| (share, format!("{} %", trimmed(share))))
+        .collect();
+    frame.axes(
+        &mut canvas,
+        (
+            &x,
+            &x_ticks,
+            "median time from the last sign of life to the firing",
+        ),
+        (
+            &y,
+            &y_ticks,
+            "false kills per run, one-sided 95 % upper limit",
+        ),
+    );
+    if let Some(limit) = limit
+        .map(|limit| limit * 100.0)
+        .filter(|&limit| limit < y_max * 1.08)
+    {
+        let at = y.at(limit);
+        canvas.dashed(
+            (frame.left, at),
+            (frame.right, at),
+            colour::INK,
+            1.5,
+            (6.0, 4.0),
+        );
+    }
+    let place = |(px, py): (f64, f64)| (x.at(px), y.at(py));
+    for (cell, point) in points.iter().filter(|(cell, _)| !cell.pareto) {
+        canvas.dot(place(*point), 3.5, colour::GREY, true);
+        let (px, py) = place(*point);
+        canvas.mark(format!("cell {}", cell.label), px, py);
+    }
+    // Points, no line: nothing lies between two cells.
+    for (cell, point) in points.iter().filter(|(cell, _)| cell.pareto) {
+        canvas.dot(place(*point), 5.0, colour::BLUE, true);
+        let (px, py) = place(*point);
+        canvas.mark(format!("cell {}", cell.label), px, py);
+    }
+    if let Some(point) = chosen.and_then(point) {
+        canvas.triangle(place(point), 9.0, colour::ORANGE);
+    }
+    Some(canvas)
+}
+
+/// A tick of a linear axis of time.
+pub(super) fn seconds(s: f64) -> String {
+    if s <= 0.0 {
+        "0 s".to_owned()
+    } else {
+        duration(libm::round(s * 1_000.0) as u64)
     }
 }
 
-fn draw(
-    result: &SweepResult,
-    points: &[Point],
-    measured: bool,
-    (x_max, y_max): (f64, f64),
-    svg: &mut String,
-) -> Result<(), Box<dyn std::error::Error>> {
-    let root = SVGBackend::with_string(svg, SIZE).into_drawing_area();
-    root.fill(&WHITE)?;
-    let title = format!(
-        "False kills against the cost of hangs, {} cells, n = {} runs",
-        grouped(result.cells.len() as u64),
-        grouped(result.cells.first().map_or(0, |cell| cell.all.tally.runs))
-    );
-    let mut chart = ChartBuilder::on(&root)
-        .caption(title, ("sans-serif", 20))
-        .margin(16)
-        .x_label_area_size(52)
-        .y_label_area_size(64)
-        .build_cartesian_2d(0.0..x_max * 1.08, 0.0..y_max * 1.08)?;
-    chart
-        .configure_mesh()
-        .x_desc(if measured {
-            "time that hung runs hold their slots, hours in all"
-        } else {
-            "idle window: time until a hang is noticed, seconds"
-        })
-        .y_desc("false kills per run, one-sided 95 % upper limit, %")
-        .label_style(("sans-serif", 14))
-        .axis_desc_style(("sans-serif", 15))
-        .light_line_style(WHITE)
-        .draw()?;
-    let on_front = |point: &&Point| result.pareto[point.index];
-    let chosen = |point: &&Point| result.choice.recommended == Some(point.index);
-    chart
-        .draw_series(
-            points
-                .iter()
-                .map(|point| Circle::new((point.x, point.y), 3, GREY.filled())),
-        )?
-        .label("cell")
-        .legend(|(x, y)| Circle::new((x + 9, y), 3, GREY.filled()));
-    // Points, no line: nothing lies between two cells.
-    chart
-        .draw_series(
-            points
-                .iter()
-                .filter(on_front)
-                .map(|point| Circle::new((point.x, point.y), 5, FRONT.filled())),
-        )?
-        .label("Pareto front")
-        .legend(|(x, y)| Circle::new((x + 9, y), 5, FRONT.filled()));
-    if let Some(point) = points.iter().find(chosen) {
-        chart
-            .draw_series([TriangleMarker::new((point.x, point.y), 9, CHOSEN.filled())])?
-            .label(format!("recommended: {}", result.settings(point.index)))
-            .legend(|(x, y)| TriangleMarker::new((x + 9, y), 7, CHOSEN.filled()));
-    }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperRight)
-        .background_style(WHITE.mix(0.9))
-        .border_style(GREY)
-        .label_font(("sans-serif", 14))
-        .draw()?;
-    root.present()?;
-    Ok(())
+/// A tick without the noise of its last bits.
+pub(super) fn trimmed(value: f64) -> String {
+    let text = format!("{value:.6}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

@@ -1,6 +1,7 @@
 //! What `policysim gaps` prints: waits per kind, the idle clock, and the sizes of runs.
 
 mod drift;
+mod grid;
 pub(crate) mod json;
 pub(crate) mod notes;
 
@@ -19,6 +20,7 @@ use crate::table::{Align, Table};
 use crate::units::{duration, grouped, wrapped_at};
 
 pub use drift::DriftResult;
+pub use grid::Part;
 
 /// Everything that one call of `gaps` found, by group where it was asked to group.
 #[derive(Clone, Debug)]

@@ -12,8 +12,9 @@ use policysim_sim::stats::verdict::{Decision, KEYS_MATTER};
 use policysim_sim::stats::{Interval, Level, Prob, Reason, rates, round_to};
 use policysim_sim::tally::Tally;
 
-use super::{IDLE_CLOCK, ROWS_SHOWN, SweepResult, dash, ends, rate, short_key};
+use super::{IDLE_CLOCK, ROWS_SHOWN, SweepResult, dash, ends, rate};
 use crate::gaps::notes::sentence;
+use crate::sizing::facts::short_key;
 use crate::table::{Align, Table, one_line};
 use crate::units::{duration as human, grouped, hours, percent, percent_figures};
 

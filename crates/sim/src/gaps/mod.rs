@@ -1,5 +1,6 @@
 //! Waits, idle-clock readings and run sizes, collected from a fleet as sorted samples.
 
+pub mod curve;
 pub mod drift;
 pub mod figures;
 pub mod findings;

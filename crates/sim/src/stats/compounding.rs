@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::quantile::Counts;
+
 /// Chance that at least one of `gaps` independent gaps is a kill at rate `per_gap`: `1 - (1-q)^n`.
 pub fn run_rate(per_gap: f64, gaps: u64) -> f64 {
     if gaps == 0 {
@@ -20,6 +22,15 @@ pub fn mean_run_rate(per_gap: f64, gaps_per_run: &[u64]) -> Option<f64> {
         .map(|&gaps| run_rate(per_gap, gaps))
         .sum();
     Some(sum / gaps_per_run.len() as f64)
+}
+
+/// The same over runs counted by their number of gaps.
+pub fn mean_run_rate_of(per_gap: f64, gaps_per_run: &Counts) -> Option<f64> {
+    let rates = gaps_per_run
+        .iter()
+        .map(|(gaps, runs)| runs as f64 * run_rate(per_gap, gaps));
+    let sum: f64 = rates.sum();
+    (gaps_per_run.total() > 0).then(|| sum / gaps_per_run.total() as f64)
 }
 
 /// The per-gap rate that gives runs of `gaps` independent gaps the rate `per_run`: `1 - (1-r)^(1/n)`; `None` for none.

@@ -251,26 +251,34 @@ pub fn abort_envelope(
     window_ms: u64,
     level: Level,
 ) -> AbortEnvelope {
-    let with = |gap: &dyn Fn(u64) -> Gap| {
-        let all: Vec<Gap> = gaps
-            .iter()
-            .copied()
-            .chain(aborted_ms.iter().map(|&ms| gap(ms)))
-            .collect();
-        KaplanMeier::of_gaps(&all).kill_rate(window_ms, level)
+    let counts = |observed: bool| {
+        let gaps = gaps.iter().filter(|gap| gap.observed == observed);
+        gaps.map(|gap| gap.ms).collect::<Counts>()
     };
-    let longest = gaps
-        .iter()
-        .map(|gap| gap.ms)
-        .chain(aborted_ms.iter().copied())
-        .max()
-        .unwrap_or(0);
-    let top = longest.max(window_ms);
-    let ended = with(&|ms| Gap { ms, observed: true });
-    let never = with(&|_| Gap {
-        ms: top,
-        observed: false,
-    });
+    let aborted = aborted_ms.iter().copied().collect();
+    abort_envelope_of(&counts(true), &counts(false), &aborted, window_ms, level)
+}
+
+/// The same from counts: gaps whose end was observed, those that were cut but not by an abort, and the aborted ones.
+pub fn abort_envelope_of(
+    ended: &Counts,
+    cut: &Counts,
+    aborted: &Counts,
+    window_ms: u64,
+    level: Level,
+) -> AbortEnvelope {
+    let longest = [ended, cut, aborted]
+        .into_iter()
+        .filter_map(|counts| counts.iter().last())
+        .map(|(ms, _)| ms)
+        .max();
+    let top = longest.unwrap_or(0).max(window_ms);
+    let mut all_ended = ended.clone();
+    all_ended.merge(aborted);
+    let mut all_cut = cut.clone();
+    all_cut.add(top, aborted.total());
+    let never = KaplanMeier::new(ended, &all_cut).kill_rate(window_ms, level);
+    let ended = KaplanMeier::new(&all_ended, cut).kill_rate(window_ms, level);
     AbortEnvelope {
         rate: Interval {
             lo: ended.point,

@@ -1,5 +1,7 @@
 //! A sweep the long way: every run replayed under every candidate.
 
+use std::collections::BTreeMap;
+
 use policysim_sim::judgement::Judgement;
 use policysim_sim::ledger::ledger;
 use policysim_sim::replay::{Replayed, hang_onset_ms, replay};
@@ -136,7 +138,9 @@ fn count(
             part.doubtful_work_ms += work_ms;
         }
         if by_day != Tally::default() {
-            add(part.days.entry(day(run)).or_default(), &by_day);
+            let mut days: BTreeMap<i64, Tally> = part.days.iter().copied().collect();
+            add(days.entry(day(run)).or_default(), &by_day);
+            part.days = days.into_iter().collect();
         }
     }
 }

@@ -369,12 +369,9 @@ impl Codex {
 /// Whether the arguments of a call, an object written into a string, ask for more permissions.
 fn escalates(arguments: &str) -> bool {
     let found = json::values(arguments);
-    let [arguments] = found.values.as_slice() else {
+    let Some(arguments) = found.only() else {
         return false;
     };
-    if found.unreadable_rest {
-        return false;
-    }
     let [permissions, escalated] =
         arguments.fields(["sandbox_permissions", "with_escalated_permissions"]);
     permissions
@@ -392,8 +389,11 @@ fn execution_time(output: Json<'_>) -> Option<u64> {
     } else {
         let text: Cow<'_, str> = output.text().filter(|text| text.starts_with('{'))?;
         let found = json::values(&text);
-        let metadata = found.values.first()?.field("metadata")?;
-        metadata.field("duration_seconds")?.float()?
+        let first = found.iter().next()?;
+        first
+            .field("metadata")?
+            .field("duration_seconds")?
+            .float()?
     };
     let ms = (seconds * 1000.0).floor();
     (0.0..1e15).contains(&ms).then_some(ms as u64)

@@ -110,7 +110,7 @@ impl Key {
 }
 
 /// The kind of wait that a call of that tool is (`DEFINITIONS.md` section 4, rule R), unless a human refuses it.
-pub(crate) fn tool_wait(name: &str) -> WaitKind {
+pub fn tool_wait(name: &str) -> WaitKind {
     match name {
         "AskUserQuestion" | "ExitPlanMode" | "EnterPlanMode" | "request_user_input"
         | "question" | "ask_user" | "exit_plan_mode" => WaitKind::Human,

@@ -6,7 +6,10 @@ use std::io::{self, BufRead};
 /// Reads lines and knows where it is.
 pub(super) struct Lines<'a> {
     reader: &'a mut dyn BufRead,
+    /// A line that the reader does not hold in one piece.
     buffer: Vec<u8>,
+    /// How many bytes of the reader the latest line is, if it lies there in one piece.
+    held: usize,
     number: u64,
     offset: u64,
     next_offset: u64,
@@ -42,6 +45,7 @@ impl<'a> Lines<'a> {
         Self {
             reader,
             buffer: Vec::new(),
+            held: 0,
             number: 0,
             offset: 0,
             next_offset: 0,
@@ -55,15 +59,19 @@ impl<'a> Lines<'a> {
 
     /// The next line; none at the end. A byte order mark in front of the first is dropped.
     pub(super) fn next_line(&mut self) -> io::Result<Option<Line<'_>>> {
+        self.reader.consume(std::mem::take(&mut self.held));
         self.buffer.clear();
-        let n = self.reader.read_until(b'\n', &mut self.buffer)?;
+        let n = self.read_line()?;
         if n == 0 {
             return Ok(None);
         }
         self.number += 1;
         self.offset = self.next_offset;
         self.next_offset += n as u64;
-        let mut bytes = self.buffer.as_slice();
+        let mut bytes = match self.held {
+            0 => self.buffer.as_slice(),
+            held => &self.reader.fill_buf()?[..held],
+        };
         let ended = bytes.last() == Some(&b'\n');
         if ended {
             bytes = &bytes[..bytes.len() - 1];
@@ -72,12 +80,41 @@ impl<'a> Lines<'a> {
             bytes = without_mark(bytes);
         }
         Ok(Some(Line {
-            text: String::from_utf8_lossy(bytes),
+            text: lossy(bytes),
             number: self.number,
             offset: self.offset,
             ended,
         }))
     }
+}
+
+impl Lines<'_> {
+    /// Finds the next line, with its line feed, in the reader or in the buffer; the number of bytes.
+    fn read_line(&mut self) -> io::Result<usize> {
+        loop {
+            let found = match self.reader.fill_buf() {
+                Ok(found) => found,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            let end = memchr::memchr(b'\n', found);
+            if let (Some(at), true) = (end, self.buffer.is_empty()) {
+                self.held = at + 1;
+                return Ok(self.held);
+            }
+            let taken = end.map_or(found.len(), |at| at + 1);
+            self.buffer.extend_from_slice(&found[..taken]);
+            self.reader.consume(taken);
+            if end.is_some() || taken == 0 {
+                return Ok(self.buffer.len());
+            }
+        }
+    }
+}
+
+/// The text of the bytes, those that are no UTF-8 replaced. Valid text is checked many times faster than it is repaired.
+pub(super) fn lossy(bytes: &[u8]) -> Cow<'_, str> {
+    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
 /// The bytes after a UTF-8 byte order mark, if there is one.

@@ -34,6 +34,7 @@ mod names;
 mod opencode;
 mod pi;
 mod read;
+pub(crate) mod record;
 mod report;
 mod sniff;
 mod source;
@@ -54,7 +55,7 @@ use pi::Pi;
 use read::{Translate, read_document, read_lines};
 use source::{Agent, Source};
 
-pub(crate) use event::tool_wait;
+pub use event::tool_wait;
 pub(crate) use names::{bounded, opaque, unsteered};
 pub use report::{
     Accounting, AgentSeen, BadLine, BadReason, Counts, Delegation, Fate, LISTED_BAD_LINES,

@@ -5,8 +5,8 @@ use std::io::{self, BufRead};
 use std::sync::Arc;
 
 use super::ImportError;
-use super::json::{self, Json};
-use super::lines::{Line, Lines, without_mark};
+use super::json::{self, Json, Values};
+use super::lines::{Line, Lines, lossy, without_mark};
 use super::report::{BadLine, BadReason, Fate};
 use super::source::Source;
 
@@ -23,6 +23,7 @@ pub(super) fn read_lines(
     source: &mut Source<'_>,
 ) -> Result<(), ImportError> {
     let mut lines = Lines::new(reader);
+    let mut index = json::Index::default();
     loop {
         let offset = lines.bytes_read();
         let Some(line) = lines
@@ -31,33 +32,34 @@ pub(super) fn read_lines(
         else {
             return Ok(());
         };
-        read_line(&line, translator, source)?;
+        index = read_line(&line, index, translator, source)?;
     }
 }
 
 fn read_line(
     line: &Line<'_>,
+    index: json::Index,
     translator: &mut dyn Translate,
     source: &mut Source<'_>,
-) -> Result<(), ImportError> {
+) -> Result<json::Index, ImportError> {
     source.report.counts.n_lines += 1;
     if line.is_blank() {
         source.report.lines.add(Fate::Ignored, 1);
-        return Ok(());
+        return Ok(index);
     }
-    let found = json::values(&line.text);
+    let found = Values::read(&line.text, index);
     let mut line_fate = Fate::Ignored;
-    for value in &found.values {
+    for value in found.iter() {
         if value.is_object() {
-            let fate = translator.record(*value, source)?;
+            let fate = translator.record(value, source)?;
             source.report.records.add(fate, 1);
             line_fate = line_fate.max(fate);
         }
     }
-    if found.values.len() >= 2 {
+    if found.len() >= 2 {
         source.report.counts.n_joined_lines += 1;
     }
-    let lone_scalar = found.values.len() == 1 && !found.values[0].is_object();
+    let lone_scalar = found.len() == 1 && found.iter().any(|value| !value.is_object());
     if found.unreadable_rest || lone_scalar {
         let reason = match (found.unreadable_rest, line.ended) {
             (true, false) => BadReason::TruncatedTail,
@@ -77,7 +79,7 @@ fn read_line(
         source.report.invalid_utf8_lines += u64::from(line.invalid_utf8());
     }
     source.report.lines.add(line_fate, 1);
-    Ok(())
+    Ok(found.into_index())
 }
 
 /// Reads a document; memory is bounded by its size.
@@ -93,12 +95,10 @@ pub(super) fn read_document(
     let lines = || bytes.split_inclusive(|&byte| byte == b'\n');
     let n_lines = lines().count() as u64;
     source.report.counts.n_lines = n_lines;
-    let text: Cow<'_, str> = String::from_utf8_lossy(without_mark(&bytes));
+    let text: Cow<'_, str> = lossy(without_mark(&bytes));
     let found = json::values(&text);
-    let fate = match found.values.as_slice() {
-        [document] if document.is_object() && !found.unreadable_rest => {
-            translator.record(*document, source)?
-        }
+    let fate = match found.only() {
+        Some(document) if document.is_object() => translator.record(document, source)?,
         _ => {
             source.report.counts.n_bad_lines = 1;
             source.report.quarantine(BadLine {

@@ -2,7 +2,7 @@
 
 use super::Format;
 use super::json::{self, Cursor, Json};
-use super::lines::without_mark;
+use super::lines::{lossy, without_mark};
 
 /// What the first bytes of a source look like.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -32,7 +32,7 @@ const NAMES_SHOWN: usize = 5;
 /// first telling record. A head cut in the middle of a line, or of a document, is fine.
 pub fn sniff(head: &[u8]) -> Sniffed {
     let head = without_mark(head);
-    let text = String::from_utf8_lossy(head);
+    let text = lossy(head);
     if text.trim().is_empty() {
         return Sniffed::Unknown(
             if text.is_empty() {
@@ -59,11 +59,8 @@ fn lines(text: &str) -> Sniffed {
     let mut types = Vec::new();
     let mut n_objects = 0;
     for line in text.split('\n') {
-        for value in json::values(line)
-            .values
-            .into_iter()
-            .filter(|value| value.is_object())
-        {
+        let found = json::values(line);
+        for value in found.iter().filter(|value| value.is_object()) {
             if let Some(format) = telling(value).or_else(|| document_of(value)) {
                 return Sniffed::Format(format);
             }

@@ -1,12 +1,14 @@
 //! One source while it is read: its streams, its accounting, and where its runs go.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use policysim_policy::{CallId, Kind};
 use policysim_sim::run::{EventFlags, Resolution, Run, RunStatus, Symbol, Symbols, WaitKind};
 
 use xxhash_rust::xxh3::Xxh3;
+
+use crate::hashed::HashedSet;
 
 use super::build::{Builder, Finished, LogEnd, OtherNames};
 use super::event::{Call, Ev, What};
@@ -45,7 +47,7 @@ pub(super) struct Source<'a> {
     streams: Vec<Stream>,
     names: OtherNames,
     log_end: LogEnd,
-    record_ids: HashSet<u64>,
+    record_ids: HashedSet,
     sink: &'a mut dyn Sink,
 }
 
@@ -102,7 +104,7 @@ impl<'a> Source<'a> {
             log_end: LogEnd {
                 observed_until_ms: options.observed_until_ms,
             },
-            record_ids: HashSet::new(),
+            record_ids: HashedSet::default(),
             sink,
         }
     }

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Option<i64> {
-        millis(Some(values(text).values[0]))
+        millis(values(text).only())
     }
 
     #[test]
@@ -168,7 +168,11 @@ mod tests {
         assert_eq!(read("1772442010000.9"), Some(1_772_442_010_000));
         assert_eq!(read("\"1772442012000\""), Some(1_772_442_012_000));
         assert_eq!(read("1772442014"), Some(1_772_442_014_000));
-        assert!(stamp(values("1772442014").values[0]).unwrap().from_seconds);
+        assert!(
+            stamp(values("1772442014").only().unwrap())
+                .unwrap()
+                .from_seconds
+        );
     }
 
     #[test]

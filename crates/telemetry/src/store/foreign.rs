@@ -3,7 +3,7 @@
 use polars::prelude::*;
 
 use super::groups::Groups;
-use super::{FOREIGN, Table};
+use super::{FOREIGN, GROUP_ROWS, Table};
 use crate::error::TelemetryError;
 
 /// One cell of a table of unknown columns.
@@ -27,7 +27,8 @@ pub(crate) struct ForeignTable {
 impl ForeignTable {
     /// Opens the table and reads its column names.
     pub(crate) fn open(table: &Table) -> Result<Self, TelemetryError> {
-        let groups = Groups::open(FOREIGN, table)?;
+        let mut groups = Groups::open(FOREIGN, table)?;
+        groups.cut(GROUP_ROWS);
         Ok(Self {
             columns: groups.columns.clone(),
             groups,
@@ -38,12 +39,12 @@ impl ForeignTable {
         &self.columns
     }
 
-    /// How many row groups there are.
+    /// How many pieces there are: row groups, large ones cut.
     pub(crate) fn len(&self) -> usize {
         self.groups.len()
     }
 
-    /// The rows of one row group, restricted to `columns`, in that order.
+    /// The rows of one piece, restricted to `columns`, in that order.
     pub(crate) fn read(
         &self,
         group: usize,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use polars::prelude::*;
 use polars_parquet::parquet::error::ParquetResult;
+use polars_parquet::parquet::metadata::FileMetadata;
 
 use super::Table;
 use super::pages::{Bytes, Chunk, oos};
@@ -19,8 +20,8 @@ pub(super) struct Groups {
     source: Table,
     metadata: FileMetadataRef,
     pub(super) columns: Vec<String>,
-    /// First row and number of rows of each group.
-    slices: Vec<(usize, usize)>,
+    /// What is read at once: a group, the first of its rows and how many.
+    slices: Vec<(usize, usize, usize)>,
 }
 
 impl Groups {
@@ -38,12 +39,10 @@ impl Groups {
             .iter_names()
             .map(ToString::to_string)
             .collect();
-        let mut slices = Vec::with_capacity(metadata.row_groups.len());
-        let mut first = 0;
-        for group in &metadata.row_groups {
-            slices.push((first, group.num_rows()));
-            first += group.num_rows();
-        }
+        let groups = metadata.row_groups.iter().enumerate();
+        let slices = groups
+            .map(|(group, meta)| (group, 0, meta.num_rows()))
+            .collect();
         Ok(Self {
             table,
             source: source.clone(),
@@ -53,17 +52,27 @@ impl Groups {
         })
     }
 
+    /// Cuts groups into pieces of at most so many rows, which are then read one at a time.
+    pub(super) fn cut(&mut self, most: usize) {
+        let pieces = |&(group, first, n_rows): &(usize, usize, usize)| {
+            (0..n_rows)
+                .step_by(most)
+                .map(move |at| (group, first + at, most.min(n_rows - at)))
+        };
+        self.slices = self.slices.iter().flat_map(pieces).collect();
+    }
+
     pub(super) fn len(&self) -> usize {
         self.slices.len()
     }
 
     pub(super) fn n_rows(&self) -> usize {
-        self.slices.iter().map(|slice| slice.1).sum()
+        self.slices.iter().map(|slice| slice.2).sum()
     }
 
     /// How many rows the group has.
     pub(super) fn n_rows_of(&self, group: usize) -> usize {
-        self.slices[group].1
+        self.slices[group].2
     }
 
     /// The bytes of the file, to read [`Groups::chunk`]s from.
@@ -97,12 +106,18 @@ impl Groups {
         columns: Option<Vec<String>>,
     ) -> Result<DataFrame, TelemetryError> {
         guarded(self.table, || {
+            let (group, first, n_rows) = self.slices[group];
+            // As a file of this one group it is read by the thread that asks. A pool of its own would keep that thread
+            // free for other batches in the meantime, and more and more of them would lie in memory half read.
+            let mut metadata = FileMetadata::clone(&self.metadata);
+            metadata.row_groups = vec![self.metadata.row_groups[group].clone()];
+            metadata.num_rows = metadata.row_groups[0].num_rows();
             let mut reader = reader(self.table, &self.source)?;
-            reader.set_metadata(Arc::clone(&self.metadata));
+            reader.set_metadata(Arc::new(metadata));
             reader
-                .with_slice(self.slices.get(group).copied())
+                .with_slice(Some((first, n_rows)))
                 .with_columns(columns)
-                .read_parallel(ParallelStrategy::RowGroups)
+                .read_parallel(ParallelStrategy::None)
                 .finish()
                 .map_err(|error| TelemetryError::store(self.table, error))
         })

@@ -155,7 +155,7 @@ struct OpenRun {
 
 /// Counts over the closed runs.
 #[derive(Default)]
-struct Closed {
+pub(super) struct Closed {
     n_runs: u64,
     n_turns: u64,
     n_aborted: u64,
@@ -167,7 +167,7 @@ struct Closed {
 }
 
 impl Closed {
-    fn add(&mut self, run: &Run) {
+    pub(super) fn add(&mut self, run: &Run) {
         let measured = &run.measured;
         self.n_runs += 1;
         self.n_turns += u64::from(measured.turns);
@@ -178,7 +178,7 @@ impl Closed {
         self.max_model_gap_ms = self.max_model_gap_ms.max(measured.gap_ms);
     }
 
-    fn add_to(&self, report: &mut TableReport) {
+    pub(super) fn add_to(&self, report: &mut TableReport) {
         for (name, value) in [
             ("n_runs", self.n_runs),
             ("n_turns", self.n_turns),

@@ -1,10 +1,12 @@
-//! Our own tables as inputs: `events` and `samples`, each as CSV, JSON lines or Parquet.
+//! Our own files as inputs: the tables `events` and `samples`, each as CSV, JSON lines or Parquet, and the records of
+//! `policysim watch`.
 //!
 //! They are recognised by their columns. A row that cannot be used costs itself: it is quarantined with its line and
 //! the reason, and counted as malformed. Columns of other names are left out.
 
 mod cells;
 mod events;
+mod record;
 mod rows;
 mod samples;
 mod waits;
@@ -12,6 +14,8 @@ mod waits;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::AtomicBool;
+
+pub(crate) use waits::derive;
 
 use crate::content::{Content, Fingerprint};
 use crate::error::TelemetryError;
@@ -29,6 +33,8 @@ pub enum TableKind {
     Events,
     /// One duration per row.
     Samples,
+    /// What `policysim watch` recorded, one observation per line.
+    Record,
 }
 
 impl TableKind {
@@ -37,6 +43,7 @@ impl TableKind {
         match self {
             Self::Events => "events",
             Self::Samples => "samples",
+            Self::Record => "policysim",
         }
     }
 }
@@ -136,6 +143,7 @@ pub(crate) fn read(
     match kind {
         TableKind::Events => events::read(reading, file, name, content),
         TableKind::Samples => samples::read(reading, file, name, content),
+        TableKind::Record => record::read(reading, name, content),
     }
 }
 
@@ -156,7 +164,9 @@ pub(crate) fn sniff(head: &[u8], file: &Found) -> Result<Option<TableKind>, Stri
 fn kind_of(columns: &[String]) -> Option<TableKind> {
     let has = |name: &str| columns.iter().any(|column| column == name);
     let timed = has(events::TIME) || events::UNITLESS.iter().any(|name| has(name));
-    if has("kind") && timed && (has("run") || has("run_id")) {
+    if crate::import::record::is_record(columns) {
+        Some(TableKind::Record)
+    } else if has("kind") && timed && (has("run") || has("run_id")) {
         Some(TableKind::Events)
     } else if has("kind") && (has(samples::DURATION) || has(samples::UNITLESS)) {
         Some(TableKind::Samples)

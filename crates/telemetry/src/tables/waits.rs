@@ -12,14 +12,14 @@ use crate::import::tool_wait;
 
 /// What a run's events say of it as a whole.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(super) struct Summary {
-    pub(super) measured: Measured,
-    pub(super) end: RecordedEnd,
-    pub(super) resolution: Resolution,
+pub(crate) struct Summary {
+    pub(crate) measured: Measured,
+    pub(crate) end: RecordedEnd,
+    pub(crate) resolution: Resolution,
 }
 
 /// Sets wait and activity of each event, and sums up.
-pub(super) fn derive(events: &mut [RunEvent], symbols: &Symbols) -> Summary {
+pub(crate) fn derive(events: &mut [RunEvent], symbols: &Symbols) -> Summary {
     let mut state = State::default();
     for event in events.iter_mut() {
         state.step(event, symbols);

@@ -1,0 +1,157 @@
+//! A summary file: what a gate is decided on without events, for places that must not hold logs.
+//!
+//! One line of JSON that says what it is of, then the bytes of the simulator's summary, which carry a checksum.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use policysim_report::header::DataHeader;
+use policysim_sim::gate::{Needs, Origin, Telemetry, figures_of, summary_of};
+use policysim_sim::summary::Summary;
+use serde::{Deserialize, Serialize};
+
+use super::args::SummaryArgs;
+use crate::args::GlobalArgs;
+use crate::exit::ExitStatus;
+use crate::{data, output, policy_file};
+
+/// How such a file begins.
+const START: &[u8] = b"{\"policysim_summary\":1,";
+
+/// What the first line says.
+#[derive(Debug, Deserialize, Serialize)]
+struct Head {
+    policysim_summary: u32,
+    policy: String,
+    name: String,
+    digest: String,
+    runs: u64,
+    sources: u64,
+    unanswered: u64,
+    open_runs: u64,
+    hung: u64,
+    first_day: String,
+    last_day: String,
+    malformed_lines: u64,
+    lines: u64,
+    waits: u64,
+    flagged_waits: u64,
+    kills_missing: Option<String>,
+    caveats: Vec<String>,
+}
+
+/// A summary file, read.
+pub(super) struct SummaryFile {
+    pub(super) header: DataHeader,
+    pub(super) telemetry: Telemetry,
+    pub(super) kills_missing: Option<String>,
+    pub(super) summary: Summary,
+}
+
+/// Whether the file at `path` is a summary.
+pub(super) fn is_one(path: &Path) -> bool {
+    use std::io::Read;
+    let mut start = vec![0; START.len()];
+    let read = fs::File::open(path).and_then(|mut file| file.read_exact(&mut start));
+    read.is_ok() && start == START
+}
+
+/// Reads the summary file at `path`.
+///
+/// # Errors
+/// When it does not read, or was cut or changed.
+pub(super) fn read(path: &Path) -> Result<SummaryFile> {
+    let shown = path.display();
+    let bytes = fs::read(path).with_context(|| format!("cannot read {shown}"))?;
+    let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else {
+        bail!("{shown}: the summary is cut: write it again from the events");
+    };
+    let head: Head = serde_json::from_slice(&bytes[..end])
+        .with_context(|| format!("{shown}: the first line is no head of a summary"))?;
+    let summary =
+        Summary::from_bytes(&bytes[end + 1..]).with_context(|| format!("cannot read {shown}"))?;
+    if summary.runs() as u64 != head.runs {
+        bail!(
+            "{shown}: holds {} runs and says {}: write it again from the events",
+            summary.runs(),
+            head.runs
+        );
+    }
+    Ok(SummaryFile {
+        telemetry: Telemetry {
+            lines: head.lines,
+            malformed: head.malformed_lines,
+            waits: head.waits,
+            flagged: head.flagged_waits,
+        },
+        kills_missing: head.kills_missing,
+        summary,
+        header: DataHeader {
+            name: head.name,
+            digest: head.digest,
+            runs: head.runs,
+            sources: head.sources,
+            unanswered: head.unanswered,
+            open_runs: head.open_runs,
+            hung: head.hung,
+            first_day: head.first_day,
+            last_day: head.last_day,
+            malformed_lines: head.malformed_lines,
+            lines: head.lines,
+            caveats: head.caveats,
+        },
+    })
+}
+
+/// Writes the summary of telemetry under a policy.
+pub(super) fn write(args: &SummaryArgs, global: &GlobalArgs) -> Result<ExitStatus> {
+    let policy = policy_file::load_and_tell(&args.policy, global)?;
+    let loaded = data::load(&args.data, global)?;
+    let DataHeader { name, .. } = &loaded.header;
+    if loaded.samples_only {
+        bail!("{name} holds samples without their order, and a summary is of runs");
+    }
+    let origin = Origin {
+        lines: loaded.header.lines,
+        malformed: loaded.header.malformed_lines,
+        ..Origin::default()
+    };
+    let needs = Needs {
+        data: true,
+        replay: true,
+        ..Needs::default()
+    };
+    let figures = figures_of(&loaded.fleet, &policy.policy, &needs, origin);
+    let telemetry = figures.telemetry.unwrap_or_default();
+    let summary = summary_of(&loaded.fleet, &policy.policy);
+    let header = loaded.header;
+    let head = Head {
+        policysim_summary: 1,
+        policy: policy.name,
+        name: header.name,
+        digest: header.digest,
+        runs: header.runs,
+        sources: header.sources,
+        unanswered: header.unanswered,
+        open_runs: header.open_runs,
+        hung: header.hung,
+        first_day: header.first_day,
+        last_day: header.last_day,
+        malformed_lines: header.malformed_lines,
+        lines: header.lines,
+        waits: telemetry.waits,
+        flagged_waits: telemetry.flagged,
+        kills_missing: figures.kills_missing,
+        caveats: header.caveats,
+    };
+    let mut bytes = serde_json::to_vec(&head)?;
+    bytes.push(b'\n');
+    bytes.extend(summary.to_bytes());
+    output::write_file(&args.out, &bytes)?;
+    output::print(&format!(
+        "{} runs of {}, closed window {}\n",
+        head.runs, head.name, head.digest
+    ))?;
+    Ok(ExitStatus::Success)
+}

@@ -1,0 +1,192 @@
+//! The sweep behind a report: its grid, and the commands that reproduce it.
+
+use anyhow::Result;
+use policysim_policy::{Millis, Policy, duration};
+use policysim_report::sizing::Origin;
+use policysim_report::sizing::facts::Sweep;
+
+use super::args::ReportArgs;
+use crate::args::{GlobalArgs, OutputFormat, SweepArgs};
+use crate::commands::sweep::shell_word;
+
+const IDLE: &str = "60s..600s/60s";
+const TOTAL: &str = "1h,3h,6h,off";
+
+/// The sweep that decides: the candidate is its base, and one of its cells. Without other axes it is about windows alone.
+pub(super) fn sweep_args(args: &ReportArgs, candidate: &Policy) -> Result<SweepArgs> {
+    let idle = args.idle.as_deref().unwrap_or(IDLE);
+    Ok(SweepArgs {
+        data: args.data.clone(),
+        base: args.policy.clone(),
+        idle: Some(with(idle, candidate.idle.window)?),
+        total: match &args.total {
+            Some(total) => Some(with(total, candidate.total.budget)?),
+            None => None,
+        },
+        turns: args.turns.clone(),
+        rearm: None,
+        axis: Vec::new(),
+        task_wait: args.task_wait.clone(),
+        by: None,
+        max_false_kill: args.max_false_kill.clone(),
+        settle_within_wait: args.settle_within_wait,
+        settle: false,
+        recorded_idle: args.recorded_idle.clone(),
+        hang_rate: args.hang_rate.clone(),
+        restart_cost: args.restart_cost.clone(),
+        list_kills: None,
+        out: None,
+        plot: None,
+        verify: None,
+        format: OutputFormat::Json,
+    })
+}
+
+/// The wider sweep behind the map and the page's controls; `None` where the first one has budgets already.
+pub(super) fn map_args(args: &ReportArgs, candidate: &Policy) -> Result<Option<SweepArgs>> {
+    if args.total.is_some() {
+        return Ok(None);
+    }
+    let mut wider = sweep_args(args, candidate)?;
+    wider.total = Some(with(TOTAL, candidate.total.budget)?);
+    Ok(Some(wider))
+}
+
+/// A grid with one more value, unless it is there already.
+fn with(grid: &str, own: Option<Millis>) -> Result<String> {
+    let own = own.map_or_else(|| "off".to_owned(), duration::show);
+    let same = |value: &policysim_policy::document::Value| {
+        let text = policysim_sim::grid::plain(value);
+        text == own
+            || duration::parse(&text).is_ok() && duration::parse(&text) == duration::parse(&own)
+    };
+    Ok(if policysim_sim::grid::parse(grid)?.iter().any(same) {
+        grid.to_owned()
+    } else {
+        format!("{grid},{own}")
+    })
+}
+
+/// The cell whose swept settings are the policy's own; `None` where another axis than those a report sweeps decides.
+pub(super) fn cell_of(sweep: &Sweep, policy: &Policy) -> Option<usize> {
+    let off = |limit: Option<Millis>| limit.map_or_else(|| "off".to_owned(), duration::show);
+    let own = |key: &str| match key {
+        "idle.window" => Some(off(policy.idle.window)),
+        "total.budget" => Some(off(policy.total.budget)),
+        "turns.cap" => Some(
+            policy
+                .turns
+                .cap
+                .map_or_else(|| "off".to_owned(), |cap| cap.to_string()),
+        ),
+        _ => None,
+    };
+    sweep
+        .cells
+        .iter()
+        .find(|cell| {
+            sweep.axes.iter().all(|key| {
+                let value = cell.setting(key);
+                own(key).is_some_and(|own| {
+                    own == value
+                        || duration::parse(&own).is_ok()
+                            && duration::parse(&own) == duration::parse(value)
+                })
+            })
+        })
+        .map(|cell| cell.cell)
+}
+
+/// The option that a result set cannot answer, where one is given.
+pub(super) fn asks_for_runs(args: &ReportArgs) -> Option<&'static str> {
+    let given = [
+        (args.current.is_some(), "--current"),
+        (args.idle.is_some(), "--idle"),
+        (args.total.is_some(), "--total"),
+        (args.turns.is_some(), "--turns"),
+        (args.task_wait.is_some(), "--task-wait"),
+        (args.max_false_kill.is_some(), "--max-false-kill"),
+        (args.settle_within_wait, "--settle-within-wait"),
+        (args.recorded_idle.is_some(), "--recorded-idle"),
+        (args.hang_rate.is_some(), "--hang-rate"),
+        (args.restart_cost.is_some(), "--restart-cost"),
+    ];
+    given
+        .iter()
+        .find(|(given, _)| *given)
+        .map(|(_, option)| *option)
+}
+
+/// How the report was made. Folders are named by their last part: a report travels.
+pub(super) fn origin(
+    args: &ReportArgs,
+    global: &GlobalArgs,
+    sweep: Option<&SweepArgs>,
+    map: Option<&SweepArgs>,
+) -> Origin {
+    let mut data = String::new();
+    for path in &args.data.data {
+        let last = path.file_name().map_or_else(
+            || path.display().to_string(),
+            |name| name.to_string_lossy().into_owned(),
+        );
+        data.push_str(&format!(" {}", shell_word(&last)));
+    }
+    let options = |pairs: &[(&str, Option<&str>)]| {
+        let mut text = String::new();
+        for (option, value) in pairs {
+            if let Some(value) = value {
+                text.push_str(&format!(" {option} {}", shell_word(value)));
+            }
+        }
+        text
+    };
+    let common = options(&[
+        ("--task-wait", args.task_wait.as_deref()),
+        ("--max-false-kill", args.max_false_kill.as_deref()),
+        ("--recorded-idle", args.recorded_idle.as_deref()),
+        ("--hang-rate", args.hang_rate.as_deref()),
+        ("--restart-cost", args.restart_cost.as_deref()),
+    ]);
+    let settle = if args.settle_within_wait {
+        " --settle-within-wait"
+    } else {
+        ""
+    };
+    let seed = if global.seed == 0 {
+        String::new()
+    } else {
+        format!(" --seed {}", global.seed)
+    };
+    let command = format!(
+        "policysim report{data}{}{common}{settle}{seed} -o DIR",
+        options(&[
+            ("--policy", Some(&args.policy)),
+            ("--current", args.current.as_deref()),
+            ("--title", args.title.as_deref()),
+            ("--adr", args.adr.as_deref()),
+            ("--idle", args.idle.as_deref()),
+            ("--total", args.total.as_deref()),
+            ("--turns", args.turns.as_deref()),
+        ])
+    );
+    let swept = |sweep: &SweepArgs| {
+        format!(
+            "policysim sweep{data}{}{common}{settle}{seed} --format json",
+            options(&[
+                ("--base", Some(&sweep.base)),
+                ("--idle", sweep.idle.as_deref()),
+                ("--total", sweep.total.as_deref()),
+                ("--turns", sweep.turns.as_deref()),
+            ])
+        )
+    };
+    let sweep_command = sweep.map_or_else(|| format!("cat{data}/sweep.json"), swept);
+    Origin {
+        command,
+        sweep_command,
+        map_command: map.map(swept),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        seed: global.seed,
+    }
+}

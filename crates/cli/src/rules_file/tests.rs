@@ -1,0 +1,174 @@
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+
+#[track_caller]
+fn refused(text: &str, expected: &str) {
+    assert_eq!(
+        parse(text, Path::new("")).unwrap_err().to_string(),
+        expected
+    );
+}
+
+fn one(text: &str) -> Rule {
+    parse(&format!("[[rule]]\n{text}"), Path::new(""))
+        .unwrap()
+        .rules
+        .remove(0)
+}
+
+#[test]
+fn faults_name_line_key_and_the_nearest() {
+    refused(
+        "",
+        "1: no rule: expected [[rule]] tables; a gate without rules decides nothing",
+    );
+    refused(
+        "[[rule]]\nmetrc = \"runs\"",
+        "2: unknown key metrc of a rule, did you mean metric?",
+    );
+    refused(
+        "\n[[rule]]\nmetric = \"false_kil_rate\"\nmax = \"1%\"",
+        "3: unknown metric false_kil_rate, did you mean false_kill_rate?",
+    );
+    refused(
+        "[[rule]]\nmetric = \"false_kill_rate\"\nmax = \"300s\"",
+        "3: max 300s: expected a share such as 0.1% or 0.001: probability \"300s\" is not a decimal between 0 and 1",
+    );
+    refused(
+        "[[rule]]\nmetric = \"detection_time\"\nquantile = \"p99\"\nmax = 600",
+        "4: max: 600 has no unit: 600s? 600ms?",
+    );
+    refused(
+        "[[rule]]\nmetric = \"detection_time\"\nmax = \"600s\"",
+        "2: metric detection_time has quantiles: expected quantile = \"p99\" as well",
+    );
+    refused(
+        "[[rule]]\nmetric = \"runs\"\nmin = \"many\"",
+        "3: min: \"many\" is not a whole number such as 300",
+    );
+    refused(
+        "[[rule]]\nmetric = \"false_kill_rate\"\nmax = 0",
+        "3: max of false_kill_rate cannot be shown by any number of runs: leave some room",
+    );
+    refused(
+        "[[rule]]\nmetric = \"false_kill_rate\"\nmax = \"1%\"\nmax_ratio = 2",
+        "2: max and max_ratio in one rule: bounds on a figure and on its change are rules of their own",
+    );
+    refused(
+        "[[rule]]\nmetric = \"false_kill_rate\"\nmax = \"1%\"\nby = \"modell\"",
+        "4: by: \"modell\" is not one of harness, model, role, source, did you mean model?",
+    );
+    refused(
+        "[[rule]]\nmetric = \"runs\"\nmin = 3\nby = \"model\"",
+        "2: metric runs is not told apart by strata",
+    );
+    refused(
+        "[[rule]]\ncheck = \"idle-not-below-wiat\"",
+        "2: check: unknown finding idle-not-below-wiat, did you mean idle-not-below-wait?",
+    );
+    refused(
+        "[[rule]]\ncheck = \"all\"\nmax = 3",
+        "3: max has no place in a rule with check: expected name, confidence, inconclusive, check, known",
+    );
+    refused(
+        "[[rule]]\nkey = \"idle.windwo\"\nmax = \"5m\"",
+        "2: unknown key idle.windwo, did you mean idle.window?",
+    );
+    refused(
+        "[[rule]]\nkey = \"idle.window\"\nbelow = \"task_wait.timeuot\"",
+        "3: unknown key task_wait.timeuot, did you mean task_wait.timeout?",
+    );
+    refused(
+        "[[rule]]\nkey = \"idle.window\"\nmax = 300",
+        "3: max: 300 has no unit: 300s? 300ms?",
+    );
+    refused("rul = 1", "1: unknown key rul, did you mean rule?");
+    refused(
+        "metric = \"runs\"",
+        "1: unknown key metric; it is a key of a rule: put it below [[rule]]",
+    );
+    refused(
+        "[rule]\nmetric = \"runs\"",
+        "1: rule: expected [[rule]] tables, with two brackets",
+    );
+    refused(
+        "confidence = 0.3\n[[rule]]\ncheck = \"all\"",
+        "1: confidence: 0.3 is not a confidence from 0.5 to below 1, such as 0.95",
+    );
+    refused(
+        "[[rule]]\nsame_as = \"pi-desktop-0192\"",
+        "2: same_as: unknown preset pi-desktop-0192, did you mean pi-desktop-0129?; `policysim policy list` shows all, and a policy file is named with its extension",
+    );
+    refused(
+        "[[rule]]\nname = \"x\"",
+        "2: a rule is about one of metric, check, key, same_as, drift: none of them is set",
+    );
+}
+
+#[test]
+fn every_kind_reads() {
+    let rule = one(
+        "metric = \"false_kill_rate\"\nmax = \"1%\"\nby = \"model\"\ncluster = \"run\"\nconfidence = \"99%\"",
+    );
+    let Subject::Figure(figure) = &rule.subject else {
+        panic!("{rule:?}")
+    };
+    assert_eq!((rule.line, figure.amount), (1, 0.01));
+    assert_eq!(
+        (&figure.scope, figure.cluster),
+        (&Scope::Every(StratumKey::Model), Cluster::Run)
+    );
+    assert_eq!(rule.level, Some(Level::P99));
+    let Subject::Figure(figure) =
+        one("metric = \"wait.tool\"\nquantile = \"p99.9\"\nmax = \"10m\"").subject
+    else {
+        panic!("no figure")
+    };
+    assert_eq!(
+        (figure.quantile, figure.amount),
+        (Some(Prob::P999), 600_000.0)
+    );
+    let Subject::Key(key) = one("key = \"pause.tool\"\nis = \"idle\"").subject else {
+        panic!("no key")
+    };
+    assert_eq!(key.operand, Operand::Value(Value::text("idle")));
+    let Subject::Key(key) = one("key = \"idle\"\nbelow = \"task_wait.timeout\"").subject else {
+        panic!("no key")
+    };
+    assert_eq!(
+        (key.key.as_str(), key.operand),
+        ("idle.window", Operand::Key("task_wait.timeout".to_owned()))
+    );
+    let Subject::Findings(findings) =
+        one("check = \"all\"\nknown = \"paused-without-limit\"").subject
+    else {
+        panic!("no findings")
+    };
+    assert_eq!(
+        (findings.ids.len(), &findings.known[..]),
+        (check::RULES.len(), &["paused-without-limit"][..])
+    );
+    let Subject::Same(same) = one("same_as = \"pi-desktop-0129\"\nexcept = \"idle\"").subject
+    else {
+        panic!("no equality")
+    };
+    assert_eq!(same.except, ["idle.window"]);
+    let Subject::Drift(drift) = one("drift = \"all\"\nmoved = \"fail\"").subject else {
+        panic!("no drift")
+    };
+    assert!(drift.moved_fails && drift.line.is_none());
+}
+
+/// The committed schema is what the tables say today; remade with
+/// `policysim gate schema > data/schema/gate-rules.schema.json`.
+#[test]
+fn the_committed_schema_is_up_to_date() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../data/schema/gate-rules.schema.json"
+    );
+    let committed: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    assert_eq!(committed, schema());
+}

@@ -1,0 +1,427 @@
+//! A sweep as its JSON tells it: what `sweep.json` holds, read back.
+//!
+//! A report takes every figure of a sweep from here, so that a sweep just made and one read from a result set say the
+//! same, and a report cannot say anything that `policysim sweep` does not.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::SCHEMA_VERSION;
+
+/// Limits of a figure; a missing one is not known.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
+pub struct Limits {
+    /// Lower.
+    pub lo: Option<f64>,
+    /// Upper.
+    pub up: Option<f64>,
+}
+
+/// An estimate with what it stands on.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+pub struct Figure {
+    /// Samples.
+    pub n: u64,
+    /// The figure; `None` when it is not estimable.
+    pub point: Option<f64>,
+    /// Its 95 % limits.
+    pub interval: Limits,
+    /// How far it can be trusted.
+    pub status: String,
+}
+
+/// The data of a sweep.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+pub struct Data {
+    /// What the user named.
+    pub name: String,
+    /// Digest of the dataset.
+    pub digest: String,
+    /// Runs.
+    pub runs: u64,
+    /// Sources.
+    pub sources: u64,
+    /// Prompts without an answer.
+    pub unanswered: u64,
+    /// Runs that their log cuts.
+    pub open_runs: u64,
+    /// Runs labelled as hung.
+    pub hung: u64,
+    /// First day; empty when undated.
+    pub first_day: String,
+    /// Last day.
+    pub last_day: String,
+    /// Unreadable lines.
+    pub malformed_lines: u64,
+    /// Lines.
+    pub lines: u64,
+    /// Sentences that belong beside every figure.
+    pub caveats: Vec<String>,
+}
+
+/// What a recommended cell must meet.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+pub struct Asked {
+    /// Largest acceptable false-kill rate.
+    pub max_false_kill_rate: Option<f64>,
+    /// Whether a hang must settle inside one wait.
+    pub settle_within_wait: bool,
+}
+
+/// The cell that comes nearest where none is recommended.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+pub struct Nearest {
+    /// The cell, from 1.
+    pub cell: usize,
+    /// Why it is not recommended.
+    pub reason: String,
+    /// Runs that would decide it.
+    pub runs_needed: Option<u64>,
+}
+
+/// What protects the choice from luck.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+pub struct Protected {
+    /// The method's name.
+    pub method: String,
+    /// Seed of the split.
+    pub seed: u64,
+    /// Runs that ranked the cells.
+    pub select_runs: u64,
+    /// Runs that verdicts are given on.
+    pub certify_runs: u64,
+    /// The ranking saw the runs that verdicts are given on.
+    pub in_sample: bool,
+}
+
+/// A cell and the hang rates for which it is the cheapest.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+pub struct CheapestFor {
+    /// The cell, from 1.
+    pub cell: usize,
+    /// Lowest hang rate.
+    pub hang_rate_from: f64,
+    /// Highest.
+    pub hang_rate_to: f64,
+}
+
+/// What windows cost.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+pub struct Cost {
+    /// A restart, ms.
+    pub restart_ms: u64,
+    /// Runs, hung ones included.
+    pub runs: u64,
+    /// Of those, hung.
+    pub hangs: u64,
+    /// Hang rates that the record allows.
+    pub hang_rates: Limits,
+    /// Where they come from.
+    pub hang_rates_source: String,
+    /// The cheapest cell.
+    pub cheapest_cell: Option<usize>,
+    /// Its cost or regret, ms per run.
+    pub value_ms: Option<f64>,
+    /// Why there is none.
+    pub refused: Option<String>,
+    /// Each cell that is ever the cheapest, from the largest window down.
+    pub best_for: Vec<CheapestFor>,
+}
+
+/// What the limits in force at recording hide.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+pub struct RecordedUnder {
+    /// The idle limit, ms.
+    pub idle_limit_ms: Option<u64>,
+    /// Signs that killed gaps are missing.
+    pub kills_missing: Option<String>,
+    /// Runs aborted in a silence.
+    pub aborts_in_silence: u64,
+}
+
+/// The verdict on one cell.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+pub struct Certificate {
+    /// Where the tests of the cell ended.
+    pub place: String,
+    /// Runs it was judged on.
+    pub runs: u64,
+    /// Of those, false kills.
+    pub false_kills: u64,
+    /// Of those, unresolved.
+    pub unresolved: u64,
+    /// One-sided 95 % upper limit of the rate.
+    pub false_kill_rate_up_one_sided: Option<f64>,
+    /// Pass, fail or inconclusive.
+    pub decision: String,
+    /// Runs that would decide it.
+    pub runs_needed: Option<u64>,
+}
+
+/// How soon hangs are noticed.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+pub struct Noticed {
+    /// `measured`, `closed_form` or `none`.
+    pub source: String,
+    /// Hung runs detected.
+    pub n: u64,
+    /// Median, ms.
+    pub p50_ms: Option<u64>,
+    /// p99, ms.
+    pub p99_ms: Option<u64>,
+}
+
+/// One stratum of a cell.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+pub struct Stratum {
+    /// What the strata are.
+    pub key: String,
+    /// Which one.
+    pub group: String,
+    /// Runs.
+    pub runs: u64,
+    /// Of those, false kills.
+    pub false_kills: u64,
+    /// Of those, unresolved.
+    pub unresolved: u64,
+    /// One-sided 95 % upper limit of the rate over all runs.
+    pub false_kill_rate_up_one_sided: Option<f64>,
+    /// Runs it was judged on.
+    pub certify_runs: u64,
+    /// The same limit on those.
+    pub certify_upper: Option<f64>,
+    /// Pass, fail, inconclusive or `no_data`.
+    pub decision: String,
+    /// Runs that would decide it.
+    pub runs_needed: Option<u64>,
+}
+
+/// Runs on which a cell and the base disagree.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+pub struct AgainstBase {
+    /// Killed by the cell only.
+    pub newly_killed: u64,
+    /// Killed by the base only.
+    pub newly_spared: u64,
+}
+
+/// One cell.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+pub struct Cell {
+    /// Its number, from 1.
+    pub cell: usize,
+    /// Its settings in one word.
+    pub label: String,
+    /// Its settings by key.
+    pub settings: BTreeMap<String, String>,
+    /// Runs not labelled as hung.
+    pub runs: u64,
+    /// Kills, hung runs included.
+    pub killed: u64,
+    /// Kills by cause.
+    pub kills: BTreeMap<String, u64>,
+    /// Runs killed though alive.
+    pub false_kills: u64,
+    /// Kills that the record cannot judge.
+    pub unresolved_kills: u64,
+    /// Survivals beyond the record.
+    pub unresolved_survivals: u64,
+    /// False kills per run.
+    pub false_kill_rate: Figure,
+    /// The same with every unresolved run as a kill: the upper end.
+    pub false_kill_rate_bounds: Limits,
+    /// One-sided 95 % upper limit over all runs, unresolved runs counted as kills.
+    pub false_kill_rate_up_one_sided: Option<f64>,
+    /// The verdict.
+    pub certify: Certificate,
+    /// Against the policy that candidates start from.
+    pub against_base: AgainstBase,
+    /// Hung runs.
+    pub hung: u64,
+    /// Of those, never killed within the record.
+    pub hung_missed: u64,
+    /// How soon hangs are noticed.
+    pub detection: Noticed,
+    /// Share of hangs that settle inside the wait in which they begin, closed form.
+    pub settle_share: Option<f64>,
+    /// Slot time lost to hangs, ms.
+    pub slot_lost_ms: u64,
+    /// Work lost to false kills, ms.
+    pub work_lost_ms: u64,
+    /// No other cell beats it.
+    pub pareto: bool,
+    /// Its strata.
+    pub strata: Vec<Stratum>,
+}
+
+impl Cell {
+    /// Runs that the record cannot judge.
+    pub const fn unresolved(&self) -> u64 {
+        self.unresolved_kills + self.unresolved_survivals
+    }
+
+    /// One setting, for people: the value of `key`, or `-` where it is not swept.
+    pub fn setting(&self, key: &str) -> &str {
+        self.settings.get(key).map_or("-", String::as_str)
+    }
+}
+
+/// A sweep.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+pub struct Sweep {
+    /// The version of the JSON.
+    pub schema_version: u32,
+    /// What it is about.
+    pub data: Data,
+    /// The policy that candidates start from.
+    pub base: String,
+    /// The keys of the swept axes.
+    pub axes: Vec<String>,
+    /// The parent's TaskWait, ms.
+    pub task_wait_ms: u64,
+    /// What was asked.
+    pub constraints: Asked,
+    /// The recommended cell, from 1.
+    pub recommendation: Option<usize>,
+    /// How many cells qualify.
+    pub qualifying_cells: usize,
+    /// The nearest cell where none is recommended.
+    pub nearest: Option<Nearest>,
+    /// The answer in words.
+    pub reason: String,
+    /// What belongs beside the figures.
+    pub notes: Vec<String>,
+    /// What protects the choice.
+    pub protection: Protected,
+    /// What windows cost.
+    pub cost: Cost,
+    /// What the recording hides.
+    pub recorded: RecordedUnder,
+    /// The cells.
+    pub cells: Vec<Cell>,
+}
+
+/// Why a sweep cannot be read back.
+#[derive(Debug, thiserror::Error)]
+pub enum FactsError {
+    /// Not the JSON of a sweep.
+    #[error("not a sweep as `policysim sweep --format json` prints it: {0}")]
+    Json(#[from] serde_json::Error),
+    /// Written by another version.
+    #[error("schema_version {found}, expected {SCHEMA_VERSION}: sweep again with this version")]
+    Version {
+        /// The version found.
+        found: u32,
+    },
+    /// Without a cell there is nothing to tell.
+    #[error("it holds no cell")]
+    Empty,
+    /// Cells are numbered from 1 in their order, and what names a cell names one of them.
+    #[error("it names cell {0}, which it does not hold")]
+    NoSuchCell(usize),
+}
+
+/// A sweep with the text it was read from.
+#[derive(Clone, Debug)]
+pub struct SweepFacts {
+    /// What the text says.
+    pub sweep: Sweep,
+    /// The text, so that no figure changes by being passed on.
+    pub raw: Box<RawValue>,
+}
+
+impl SweepFacts {
+    /// Reads the JSON of a sweep.
+    ///
+    /// # Errors
+    /// When it is none, of another version, or names cells that it does not hold.
+    pub fn parse(text: &str) -> Result<Self, FactsError> {
+        let raw: Box<RawValue> = serde_json::from_str(text)?;
+        let sweep: Sweep = serde_json::from_str(raw.get())?;
+        if sweep.schema_version != SCHEMA_VERSION {
+            return Err(FactsError::Version {
+                found: sweep.schema_version,
+            });
+        }
+        if sweep.cells.is_empty() {
+            return Err(FactsError::Empty);
+        }
+        let named = sweep
+            .recommendation
+            .into_iter()
+            .chain(sweep.nearest.as_ref().map(|nearest| nearest.cell))
+            .chain(sweep.cost.cheapest_cell)
+            .chain(sweep.cost.best_for.iter().map(|range| range.cell));
+        let numbered = sweep.cells.iter().map(|cell| cell.cell);
+        if let Some(cell) = named
+            .filter(|cell| !(1..=sweep.cells.len()).contains(cell))
+            .chain(
+                numbered
+                    .enumerate()
+                    .filter(|(n, cell)| n + 1 != *cell)
+                    .map(|(_, cell)| cell),
+            )
+            .next()
+        {
+            return Err(FactsError::NoSuchCell(cell));
+        }
+        Ok(Self { sweep, raw })
+    }
+}
+
+impl Sweep {
+    /// The cell of that number, from 1.
+    pub fn cell(&self, number: usize) -> &Cell {
+        &self.cells[number - 1]
+    }
+
+    /// The cell that remarks are about: the recommended or else the nearest one.
+    pub fn focus(&self) -> Option<&Cell> {
+        let number = self
+            .recommendation
+            .or(self.nearest.as_ref().map(|nearest| nearest.cell))?;
+        Some(self.cell(number))
+    }
+
+    /// Runs that rates are about.
+    pub fn runs(&self) -> u64 {
+        self.cells.first().map_or(0, |cell| cell.runs)
+    }
+
+    /// What sets a cell apart, for people: `idle 300s, total 6h`; the base where nothing is swept.
+    pub fn settings(&self, cell: &Cell) -> String {
+        if self.axes.is_empty() {
+            return self.base.clone();
+        }
+        self.axes
+            .iter()
+            .map(|key| format!("{} {}", short_key(key), cell.setting(key)))
+            .collect::<Vec<_>>()
+            .join(", ")
+    }
+
+    /// The values of one axis, in the order of the grid.
+    pub fn values(&self, key: &str) -> Vec<&str> {
+        let mut values: Vec<&str> = Vec::new();
+        for cell in &self.cells {
+            let value = cell.setting(key);
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        values
+    }
+}
+
+/// A policy key as the options name it.
+pub(crate) fn short_key(key: &str) -> &str {
+    match key {
+        "idle.window" => "idle",
+        "total.budget" => "total",
+        "turns.cap" => "turns",
+        "idle.rearm" => "rearm",
+        other => other,
+    }
+}

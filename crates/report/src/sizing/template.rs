@@ -1,0 +1,106 @@
+//! The Markdown of a report, and how a team's own template replaces it.
+//!
+//! A template is rendered by minijinja with these variables:
+//!
+//! | variable | holds |
+//! |---|---|
+//! | `title` | the title |
+//! | `adr` | the number given with `--adr`; empty without one |
+//! | `sections.ID` | a section in Markdown, without its title: `context`, `data`, `method`, `options`, `recommendation`, `consequences`, `rules`, `reproduction` |
+//! | `titles.ID` | the title of that section |
+//! | `definitions` | a list of `id`, `title` and `text` |
+//! | `charts` | a list of `name`, `title` and `description`; files are `charts/NAME.svg` and `charts/NAME.png` |
+//! | `report` | everything in `report.json`, `report.sweep.cells[0].false_kills` for example |
+//!
+//! Sections are Markdown already and are not escaped again; values of `report` come from logs and should pass through
+//! the filter `md`.
+
+use minijinja::value::Serde;
+use minijinja::{Environment, UndefinedBehavior, Value, context};
+use serde::Serialize;
+
+use super::Report;
+use super::definitions::DEFINITIONS;
+use super::document::{Section, marked_down};
+
+/// The template that is used where none is given.
+pub const BUILT_IN: &str = include_str!("template.md.j2");
+
+/// A template that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct TemplateError(String);
+
+#[derive(Serialize)]
+struct ChartEntry {
+    name: &'static str,
+    title: String,
+    description: String,
+}
+
+/// Renders `source` with the variables of `report`.
+///
+/// # Errors
+/// When the template does not parse, names a variable that does not exist, or a result cannot be written as JSON.
+pub fn render(source: &str, report: &Report) -> Result<String, TemplateError> {
+    let charts: Vec<ChartEntry> = report
+        .charts()
+        .into_iter()
+        .map(|chart| ChartEntry {
+            name: chart.name,
+            title: chart.canvas.title().to_owned(),
+            description: chart.canvas.description().to_owned(),
+        })
+        .collect();
+    let described = |name: &str| {
+        charts
+            .iter()
+            .find(|chart| chart.name == name)
+            .map(|chart| (chart.title.clone(), chart.description.clone()))
+    };
+    let sections = report.sections();
+    let text = |of: &Section| of.to_markdown(&described).trim_end().to_owned();
+    let by_id = |of: &dyn Fn(&Section) -> String| {
+        sections
+            .iter()
+            .map(|section| (section.id.to_owned(), of(section)))
+            .collect::<std::collections::BTreeMap<String, String>>()
+    };
+    let json = report.to_json().map_err(|error| told(&error))?;
+    let everything: serde_json::Value =
+        serde_json::from_str(&json).map_err(|error| told(&error))?;
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
+    environment.add_filter("md", |words: String| marked_down(&words));
+    environment
+        .add_template("template", source)
+        .map_err(|error| told(&error))?;
+    let template = environment
+        .get_template("template")
+        .map_err(|error| told(&error))?;
+    template
+        .render(context! {
+            title => report.title.clone(),
+            adr => report.adr.clone().unwrap_or_default(),
+            sections => by_id(&text),
+            titles => by_id(&|section| section.title.to_owned()),
+            definitions => DEFINITIONS
+                .map(|(id, title, text)| context! { id, title, text })
+                .to_vec(),
+            charts => Value::from(Serde(&charts)),
+            report => Value::from(Serde(&everything)),
+        })
+        .map_err(|error| told(&error))
+}
+
+/// The error with its place, on one line.
+fn told(error: &dyn std::error::Error) -> TemplateError {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text.push_str(&format!(": {inner}"));
+        cause = inner.source();
+    }
+    TemplateError(text)
+}

@@ -1,0 +1,182 @@
+//! What rules are decided on, collected from a dataset once.
+
+use std::collections::BTreeMap;
+
+use policysim_policy::{Millis, Policy};
+
+use crate::gaps::{self, Line, Silences};
+use crate::readings;
+use crate::run::{EventFlags, Fleet};
+use crate::scan::InMemory;
+use crate::settle::{Cast, Changes, Habits, Settlement, settlement};
+use crate::summary::{NeedsEvents, Summary, summarise};
+use crate::sweep::{Candidate, Question};
+
+use super::outcome::{Outcomes, outcomes, outcomes_of_summary};
+use super::rules::Needs;
+
+/// Counts of a dataset itself.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Telemetry {
+    /// Lines of the input.
+    pub lines: u64,
+    /// Of those, unreadable ones.
+    pub malformed: u64,
+    /// Waits.
+    pub waits: u64,
+    /// Of those, left out of sizing.
+    pub flagged: u64,
+}
+
+/// What rules are decided on. What a source does not hold is `None`, and no figure is made of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Figures {
+    /// The policy over every run.
+    pub outcomes: Option<Outcomes>,
+    /// The policy with other windows, ms, over every run.
+    pub by_window: BTreeMap<u64, Outcomes>,
+    /// Parents that wait for every run.
+    pub settlement: Option<Settlement>,
+    /// Waits and readings of the policy's idle clock.
+    pub silences: Option<BTreeMap<Line, Silences>>,
+    /// Counts of the dataset itself.
+    pub telemetry: Option<Telemetry>,
+    /// A sign that gaps which the recorded limit cut are missing.
+    pub kills_missing: Option<String>,
+}
+
+/// What is said of a dataset beside its runs.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Origin {
+    /// Lines of the input.
+    pub lines: u64,
+    /// Of those, unreadable ones.
+    pub malformed: u64,
+    /// Durations without an order: nothing can be replayed.
+    pub samples_only: bool,
+    /// The idle limit under which the runs were recorded, where the user says so.
+    pub recorded_idle: Option<Millis>,
+    /// Seed of simulated parents.
+    pub seed: u64,
+}
+
+/// Collects what `needs` names of `fleet` under `policy`.
+pub fn figures_of(fleet: &Fleet, policy: &Policy, needs: &Needs, origin: Origin) -> Figures {
+    let mut found = Figures::default();
+    if needs.replay && !origin.samples_only {
+        let recorded = readings::recorded(fleet, policy, origin.recorded_idle);
+        found.kills_missing = recorded.truncation.map(|sign| sign.to_string());
+        found.outcomes = Some(outcomes(fleet, policy));
+        for &window_ms in &needs.windows {
+            let mut other = policy.clone();
+            other.idle.window = Some(Millis::new(window_ms));
+            found.by_window.insert(window_ms, outcomes(fleet, &other));
+        }
+    }
+    if needs.settlement && !origin.samples_only {
+        let cast = Cast::recorded(fleet, Changes::default(), origin.seed);
+        found.settlement = Some(settlement(policy, &cast, &Habits::default(), origin.seed));
+    }
+    if needs.data {
+        let waits = gaps::waits(fleet, None, EventFlags::default());
+        let mut telemetry = Telemetry {
+            lines: origin.lines,
+            malformed: origin.malformed,
+            ..Telemetry::default()
+        };
+        for samples in waits.values() {
+            telemetry.waits += samples.n;
+            telemetry.flagged += samples.left_out.iter().sum::<u64>();
+        }
+        found.telemetry = Some(telemetry);
+        if needs.silences {
+            found.silences = Some(silences(fleet, policy, &waits, origin.samples_only));
+        }
+    }
+    found
+}
+
+fn silences(
+    fleet: &Fleet,
+    policy: &Policy,
+    waits: &BTreeMap<(String, crate::run::WaitKind), gaps::WaitSamples>,
+    samples_only: bool,
+) -> BTreeMap<Line, Silences> {
+    let mut idle = BTreeMap::new();
+    if !samples_only {
+        idle = gaps::idle_readings(fleet, policy, None);
+    }
+    let mut found: BTreeMap<Line, Silences> = gaps::drift::lines(waits, &idle)
+        .into_iter()
+        .map(|(line, silences)| (line, silences.clone()))
+        .collect();
+    if let Some(readings) = idle.remove("") {
+        found.insert(Line::Longest, readings.longest);
+    }
+    found
+}
+
+/// The shortest window that a summary answers beside the policy's own.
+const LEAST_WINDOW: Millis = Millis::from_secs(30);
+
+/// What a gate on `policy`, and on it with other windows from [`LEAST_WINDOW`] up, budgets and caps, is decided on
+/// without events.
+pub fn summary_of(fleet: &Fleet, policy: &Policy) -> Summary {
+    let mut candidates = vec![policy.clone()];
+    if policy
+        .idle
+        .window
+        .is_some_and(|window| window > LEAST_WINDOW)
+    {
+        let mut shorter = policy.clone();
+        shorter.idle.window = Some(LEAST_WINDOW);
+        candidates.push(shorter);
+    }
+    let candidates: Vec<Candidate> = candidates
+        .into_iter()
+        .map(|policy| Candidate {
+            policy,
+            settings: Vec::new(),
+        })
+        .collect();
+    let question = Question {
+        base: policy,
+        candidates: &candidates,
+        keys: &[],
+        seed: 0,
+    };
+    match summarise(&InMemory::new(fleet), &question) {
+        Ok(summary) => summary,
+        Err(never) => match never {},
+    }
+}
+
+/// Collects what `needs` names of a summary. Waits and readings of the idle clock are not in one, nor are parents
+/// simulated without events.
+///
+/// # Errors
+/// When the summary does not hold what the policy is answered from.
+pub fn figures_of_summary(
+    summary: &Summary,
+    policy: &Policy,
+    needs: &Needs,
+    telemetry: Telemetry,
+    kills_missing: Option<String>,
+) -> Result<Figures, NeedsEvents> {
+    let mut found = Figures {
+        telemetry: Some(telemetry),
+        kills_missing,
+        ..Figures::default()
+    };
+    if needs.replay {
+        found.outcomes = Some(outcomes_of_summary(summary, policy)?);
+        for &window_ms in &needs.windows {
+            let mut other = policy.clone();
+            other.idle.window = Some(Millis::new(window_ms));
+            found
+                .by_window
+                .insert(window_ms, outcomes_of_summary(summary, &other)?);
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,356 @@
+//! A summary as bytes: a header, a table of texts, structures and runs as variable-length integers, and a checksum.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use policysim_policy::{Cause, ClockClass};
+use thiserror::Error;
+
+use super::{Known, Summarised, Summary};
+use crate::life::{Life, Mark};
+use crate::run::{RecordedEnd, Run};
+use crate::staircase::{Crossings, Piece, Stop};
+
+/// What the bytes begin with; the last two are the version of the format, little-endian.
+const MAGIC: [u8; 8] = *b"psimsm\x01\x00";
+
+/// Bytes that are no summary, or not one as it was written.
+#[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
+pub enum DamagedSummary {
+    /// They begin differently.
+    #[error("no summary of this version, expected it to begin with psimsm and version 1")]
+    OtherFormat,
+    /// Something is missing or was changed.
+    #[error(
+        "the summary is cut or was changed since it was written: write it again from the events"
+    )]
+    Changed,
+}
+
+type Read<T> = Result<T, DamagedSummary>;
+
+impl Summary {
+    /// The summary as bytes; the same summary gives the same bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut texts = BTreeMap::new();
+        for run in &self.runs {
+            for text in texts_of(&run.head) {
+                texts.insert(text, 0);
+            }
+        }
+        for (number, slot) in texts.values_mut().enumerate() {
+            *slot = number as u64;
+        }
+        let mut out = Writer(MAGIC.to_vec());
+        out.list(&self.structures, Writer::known);
+        out.number(texts.len() as u64);
+        for text in texts.keys() {
+            out.text(text);
+        }
+        out.list(&self.runs, |out, run| out.run(run, &texts));
+        let sum = checksum(&out.0);
+        out.0.extend(sum.to_le_bytes());
+        out.0
+    }
+
+    /// The summary that was written as these bytes.
+    ///
+    /// # Errors
+    /// When they are not exactly what was written.
+    pub fn from_bytes(bytes: &[u8]) -> Read<Self> {
+        let body = bytes
+            .strip_prefix(&MAGIC)
+            .ok_or(DamagedSummary::OtherFormat)?;
+        let (body, sum) = body
+            .split_last_chunk::<8>()
+            .ok_or(DamagedSummary::Changed)?;
+        let whole = &bytes[..bytes.len() - 8];
+        if checksum(whole) != u64::from_le_bytes(*sum) {
+            return Err(DamagedSummary::Changed);
+        }
+        let mut reader = Reader(body);
+        let structures = reader.list(Reader::known)?;
+        let texts: Vec<Arc<str>> = reader.list(|reader| Ok(reader.text()?.into()))?;
+        let count = structures.len();
+        let runs = reader.list(|reader| reader.run(&texts, count))?;
+        if reader.0.is_empty() {
+            Ok(Self { structures, runs })
+        } else {
+            Err(DamagedSummary::Changed)
+        }
+    }
+}
+
+/// FNV-1a, 64 bits: against damage, not against malice.
+fn checksum(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+fn texts_of(head: &Run) -> [Arc<str>; 7] {
+    [
+        &head.name,
+        &head.source,
+        &head.session,
+        &head.parent,
+        &head.harness,
+        &head.model,
+        &head.role,
+    ]
+    .map(Arc::clone)
+}
+
+struct Writer(Vec<u8>);
+
+impl Writer {
+    /// Seven bits a byte, the lowest first.
+    fn number(&mut self, mut number: u64) {
+        while number >= 0x80 {
+            self.0.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        self.0.push(number as u8);
+    }
+
+    fn text(&mut self, text: &str) {
+        self.number(text.len() as u64);
+        self.0.extend(text.as_bytes());
+    }
+
+    fn list<T>(&mut self, items: &[T], mut write: impl FnMut(&mut Self, &T)) {
+        self.number(items.len() as u64);
+        for item in items {
+            write(self, item);
+        }
+    }
+
+    fn known(&mut self, known: &Known) {
+        self.text(&known.shape);
+        self.list(&known.clocks, |out, clock| out.number(*clock as u64));
+        self.number(u64::from(known.caps));
+        self.list(&known.tools, |out, tool| out.text(tool));
+        self.number(known.floor_ms);
+        self.number(known.slack_ms);
+    }
+
+    fn run(&mut self, run: &Summarised, texts: &BTreeMap<Arc<str>, u64>) {
+        let head = &run.head;
+        for text in texts_of(head) {
+            self.number(texts[&text]);
+        }
+        self.0.extend(head.started_at_ms.to_le_bytes());
+        let end = RecordedEnd::ALL.iter().position(|end| *end == head.end);
+        self.number(end.unwrap_or(0) as u64);
+        self.number(head.end_ms);
+        self.mark(run.life.alive);
+        self.mark(run.life.completed);
+        self.number(run.life.onset_ms);
+        let mut last = 0;
+        self.list(&run.active, |out, &(from_ms, active)| {
+            out.number((from_ms - last) << 1 | u64::from(active));
+            last = from_ms;
+        });
+        let mut last = 0;
+        self.list(&run.times, |out, &t_ms| {
+            out.number(t_ms - last);
+            last = t_ms;
+        });
+        for found in &run.found {
+            for pieces in found.lists() {
+                self.list(pieces, Self::piece);
+            }
+            self.list(found.tools(), |out, (entry, pieces)| {
+                out.number(entry.map_or(0, |entry| u64::from(entry) + 1));
+                out.list(pieces, Self::piece);
+            });
+            self.list(found.stops(), |out, stop| {
+                out.number(u64::from(stop.cap));
+                out.number(stop.at_ms);
+                out.number(stop.unseen as u64);
+            });
+            let (cause, at_ms) = found.end();
+            self.number(cause as u64);
+            self.number(at_ms);
+        }
+    }
+
+    fn mark(&mut self, mark: Option<Mark>) {
+        self.number(mark.map_or(0, |mark| mark.index as u64 + 1));
+        self.number(mark.map_or(0, |mark| mark.t_ms));
+    }
+
+    fn piece(&mut self, piece: &Piece) {
+        self.number(piece.from_ms);
+        self.number(piece.to_ms - piece.from_ms);
+        self.number(piece.before_ms << 1 | u64::from(piece.spare));
+        self.number(piece.origin_ms);
+        self.number(u64::from(piece.nth));
+    }
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn byte(&mut self) -> Read<u8> {
+        let (&byte, rest) = self.0.split_first().ok_or(DamagedSummary::Changed)?;
+        self.0 = rest;
+        Ok(byte)
+    }
+
+    fn number(&mut self) -> Read<u64> {
+        let mut number = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Ok(number);
+            }
+        }
+        Err(DamagedSummary::Changed)
+    }
+
+    fn small<T: TryFrom<u64>>(&mut self) -> Read<T> {
+        T::try_from(self.number()?).map_err(|_| DamagedSummary::Changed)
+    }
+
+    /// A number that is a place in a list of so many.
+    fn place(&mut self, len: usize) -> Read<usize> {
+        let place: usize = self.small()?;
+        if place < len {
+            Ok(place)
+        } else {
+            Err(DamagedSummary::Changed)
+        }
+    }
+
+    fn text(&mut self) -> Read<String> {
+        let len: usize = self.small()?;
+        let (text, rest) = self
+            .0
+            .split_at_checked(len)
+            .ok_or(DamagedSummary::Changed)?;
+        self.0 = rest;
+        String::from_utf8(text.to_vec()).map_err(|_| DamagedSummary::Changed)
+    }
+
+    fn list<T>(&mut self, mut read: impl FnMut(&mut Self) -> Read<T>) -> Read<Vec<T>> {
+        let len: usize = self.small()?;
+        // every item takes a byte at least, so that a wrong length cannot ask for more memory than there are bytes
+        if len > self.0.len() {
+            return Err(DamagedSummary::Changed);
+        }
+        (0..len).map(|_| read(self)).collect()
+    }
+
+    fn sum(&mut self, last: &mut u64, change: u64) -> Read<u64> {
+        *last = last.checked_add(change).ok_or(DamagedSummary::Changed)?;
+        Ok(*last)
+    }
+
+    fn known(&mut self) -> Read<Known> {
+        Ok(Known {
+            shape: self.text()?,
+            clocks: self
+                .list(|reader| Ok(ClockClass::ALL[reader.place(ClockClass::ALL.len())?]))?,
+            caps: self.number()? == 1,
+            tools: self.list(Self::text)?,
+            floor_ms: self.number()?,
+            slack_ms: self.number()?,
+        })
+    }
+
+    fn run(&mut self, texts: &[Arc<str>], structures: usize) -> Read<Summarised> {
+        let mut text = || Ok(Arc::clone(&texts[self.place(texts.len())?]));
+        let (name, source, session, parent) = (text()?, text()?, text()?, text()?);
+        let (harness, model, role) = (text()?, text()?, text()?);
+        let (start, rest) = self
+            .0
+            .split_first_chunk::<8>()
+            .ok_or(DamagedSummary::Changed)?;
+        self.0 = rest;
+        let end = RecordedEnd::ALL[self.place(RecordedEnd::ALL.len())?];
+        let end_ms = self.number()?;
+        let head = Run {
+            name,
+            source,
+            session,
+            parent,
+            harness,
+            model,
+            role,
+            started_at_ms: i64::from_le_bytes(*start),
+            end,
+            end_ms,
+            ..Run::default()
+        };
+        let life = Life {
+            end,
+            end_ms,
+            alive: self.mark()?,
+            completed: self.mark()?,
+            onset_ms: self.number()?,
+        };
+        let mut last = 0;
+        let active = self.list(|reader| {
+            let number = reader.number()?;
+            Ok((reader.sum(&mut last, number >> 1)?, number & 1 == 1))
+        })?;
+        let mut last = 0;
+        let times = self.list(|reader| {
+            let change = reader.number()?;
+            reader.sum(&mut last, change)
+        })?;
+        let found = (0..structures).map(|_| self.found()).collect::<Read<_>>()?;
+        if active.is_empty() {
+            return Err(DamagedSummary::Changed);
+        }
+        Ok(Summarised {
+            head,
+            life,
+            active,
+            times,
+            found,
+        })
+    }
+
+    fn found(&mut self) -> Read<Crossings> {
+        let mut lists = Vec::with_capacity(Crossings::LISTS);
+        for _ in 0..Crossings::LISTS {
+            lists.push(self.list(Self::piece)?);
+        }
+        let tools = self.list(|reader| {
+            let entry: u32 = reader.small()?;
+            Ok((entry.checked_sub(1), reader.list(Self::piece)?))
+        })?;
+        let stops = self.list(|reader| {
+            Ok(Stop {
+                cap: reader.small()?,
+                at_ms: reader.number()?,
+                unseen: reader.small()?,
+            })
+        })?;
+        let cause = Cause::ALL[self.place(Cause::ALL.len())?];
+        let end = (cause, self.number()?);
+        Crossings::restore(lists, tools, stops, end).ok_or(DamagedSummary::Changed)
+    }
+
+    fn mark(&mut self) -> Read<Option<Mark>> {
+        let (index, t_ms): (usize, u64) = (self.small()?, self.number()?);
+        Ok(index.checked_sub(1).map(|index| Mark { index, t_ms }))
+    }
+
+    fn piece(&mut self) -> Read<Piece> {
+        let from_ms = self.number()?;
+        let length = self.number()?;
+        let before = self.number()?;
+        Ok(Piece {
+            from_ms,
+            to_ms: from_ms.checked_add(length).ok_or(DamagedSummary::Changed)?,
+            before_ms: before >> 1,
+            spare: before & 1 == 1,
+            origin_ms: self.number()?,
+            nth: self.small()?,
+        })
+    }
+}

@@ -1,0 +1,166 @@
+//! Ten plausible bad edits of a policy file, each told by the gate that the demo ships; and the presets' gates.
+
+use std::fs;
+
+use super::gate;
+use crate::{Place, name, repository};
+
+/// What an edit replaces, with what, and why it is bad.
+const EDITS: [(&str, &str, &str); 10] = [
+    (
+        "idle above the TaskWait",
+        "window = \"300s\"",
+        "window = \"700s\"",
+    ),
+    ("window cut to p99", "window = \"300s\"", "window = \"60s\""),
+    ("total below idle", "budget = \"6h\"", "budget = \"200s\""),
+    (
+        "seconds written as milliseconds",
+        "window = \"300s\"",
+        "window = \"300ms\"",
+    ),
+    ("tool pause removed", "tool = \"idle\"", "tool = \"none\""),
+    (
+        "re-arm set narrowed to tokens",
+        "rearm = \"all\"",
+        "rearm = \"message_update\"",
+    ),
+    (
+        "heartbeat throttle above the window",
+        "rearm = \"all\"",
+        "rearm = \"all\"\nthrottle = \"400s\"",
+    ),
+    (
+        "retry budget raised",
+        "era = \"0129\"",
+        "rate_limit = { retries = 12 }",
+    ),
+    ("turn cap of 5", "explorer = 60", "explorer = 5"),
+    (
+        "watchdog switched off",
+        "window = \"300s\"",
+        "window = \"off\"",
+    ),
+];
+
+fn data(file: &str) -> String {
+    fs::read_to_string(repository().join("data").join(file)).unwrap()
+}
+
+#[test]
+fn every_bad_edit_is_told() {
+    let place = Place::new();
+    let policy = data("gates/demo-policy.toml");
+    let rules = data("gates/demo.toml");
+    place.write("policy.toml", &policy);
+    let (result, code) = gate(&place, "--policy policy.toml", &rules);
+    assert_eq!(
+        (code, &result["verdict"]),
+        (0, &"pass".into()),
+        "{result:#}"
+    );
+    // equality with the preset would tell every edit; without it the others must
+    let rules = rules
+        .split("[[rule]]")
+        .filter(|rule| !rule.contains("same_as"))
+        .collect::<Vec<_>>()
+        .join("[[rule]]");
+    assert!(!rules.contains("same_as"));
+    for (edit, from, to) in EDITS {
+        assert_eq!(policy.matches(from).count(), 1, "{edit}");
+        place.write("policy.toml", policy.replace(from, to));
+        let (result, code) = gate(&place, "--policy policy.toml", &rules);
+        assert_eq!((code, &result["verdict"]), (1, &"fail".into()), "{edit}");
+        // a failure that is about the policy points into its file
+        let failed = result["checks"].as_array().unwrap().iter();
+        let places = failed
+            .filter(|check| check["verdict"] == "fail")
+            .map(|check| &check["place"]["file"]);
+        assert!(
+            places.into_iter().any(|file| file == "policy.toml"),
+            "{edit}"
+        );
+    }
+}
+
+/// The line of the key that was edited, as an annotation names it.
+#[test]
+fn an_annotation_names_the_line_of_the_offending_key() {
+    let place = Place::new();
+    let policy = data("gates/demo-policy.toml");
+    place.write("rules.toml", data("gates/demo.toml"));
+    for (edit, from, to) in EDITS {
+        let edited = policy.replace(from, to);
+        let line = 1 + edited
+            .lines()
+            .position(|line| line == to.lines().last().unwrap() || line.contains(to))
+            .unwrap();
+        place.write("policy.toml", &edited);
+        let done =
+            place.run("gate --policy policy.toml --rules rules.toml --format github --quiet");
+        let out = done.exits(1).stdout;
+        assert!(
+            out.contains(&format!("::error file=policy.toml,line={line},")),
+            "{edit}\n{out}"
+        );
+    }
+}
+
+#[test]
+fn each_preset_has_its_document_and_its_known_findings() {
+    let place = Place::new();
+    let listed = crate::json(&place.run("policy list --format json").ok());
+    let presets: Vec<&str> = listed["presets"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|preset| preset["name"].as_str().unwrap())
+        .collect();
+    let mut documents = crate::names(&repository().join("data/presets"));
+    documents.retain(|file| crate::ends_in(file, "toml"));
+    assert_eq!(documents.len(), presets.len());
+    let mut with_findings = 0;
+    for preset in presets {
+        let file = format!("{preset}.toml");
+        assert!(documents.contains(&file), "{preset}");
+        place.write(&file, data(&format!("presets/{file}")));
+        let rules = data(&format!("gates/presets/{file}"));
+        let arguments = format!("--policy {file}");
+        let (result, code) = gate(&place, &arguments, &rules);
+        assert_eq!(code, 0, "{preset}: {result:#}");
+        // a vanished finding fails as a new one does
+        let known = rules.lines().find(|line| line.starts_with("known"));
+        let unlisted = known.map_or_else(|| rules.clone(), |known| rules.replace(known, ""));
+        let (result, code) = gate(&place, &arguments, &unlisted);
+        assert_eq!(code, i32::from(known.is_some()), "{preset}: {result:#}");
+        let added = format!("{unlisted}known = [\"poll-comparable-to-window\"]\n");
+        let (result, code) = gate(&place, &arguments, &added);
+        assert_eq!(code, 1, "{preset}: {result:#}");
+        let vanished = result["checks"].as_array().unwrap().iter();
+        assert!(
+            vanished
+                .into_iter()
+                .any(|check| check["code"] == "finding_vanished"),
+            "{preset}"
+        );
+        with_findings += usize::from(known.is_some());
+    }
+    assert!(with_findings >= 5);
+}
+
+/// What the project's own check runs is what is tested here.
+#[test]
+fn the_projects_own_gate_is_run_on_every_change() {
+    let script = fs::read_to_string(repository().join(".ci/run")).unwrap();
+    for words in [
+        "gate --policy data/gates/demo-policy.toml --rules data/gates/demo.toml",
+        "for policy in data/presets/*.toml",
+        "data/gates/presets/",
+    ] {
+        assert!(script.contains(words), "{words}");
+    }
+    assert_eq!(
+        name(&repository().join("data/gates/demo.toml")),
+        "demo.toml"
+    );
+}

@@ -1,0 +1,444 @@
+//! One gate per line: data, policy, rule, and what it must come to.
+
+use super::{Course, gate, import, runs};
+use crate::Place;
+
+const A: &str = "model-a";
+const B: &str = "model-b";
+/// Longer than the window of 300 s.
+const KILLED: Course = Course::Silent(400_000);
+/// Ten minutes of silence under every policy here.
+const HUNG: Course = Course::Hung(3_600_000);
+
+/// A place with the telemetry that the table names.
+fn place() -> Place {
+    let place = Place::new();
+    let good = [
+        runs(400, A, Course::Lives),
+        runs(300, B, Course::Lives),
+        runs(20, A, HUNG),
+    ];
+    import(&place, "good", &good);
+    import(&place, "small", &[runs(100, A, Course::Lives)]);
+    let bad = [
+        runs(300, A, Course::Lives),
+        runs(100, B, Course::Lives),
+        runs(40, B, KILLED),
+    ];
+    import(&place, "bad", &bad);
+    let tied = [
+        runs(300, A, Course::Lives),
+        runs(1, A, Course::Silent(300_000)),
+    ];
+    import(&place, "tied", &tied);
+    import(
+        &place,
+        "open",
+        &[runs(300, A, Course::Lives), runs(20, A, Course::Open)],
+    );
+    import(
+        &place,
+        "tools",
+        &[
+            runs(300, A, Course::Lives),
+            runs(30, A, Course::Tool(900_000)),
+        ],
+    );
+    for (name, factor) in [("steady", 1), ("slower", 6)] {
+        let spread: Vec<_> = (1..=100)
+            .map(|k| runs(20, A, Course::Silent(k * 1_000 * factor)))
+            .collect();
+        import(&place, name, &spread);
+    }
+    // a run labelled as hung is in no rate of false kills
+    import(&place, "none", &[runs(1, A, HUNG)]);
+    place.write(
+        "waits.csv",
+        "kind,duration_ms,censored,run,role,model,tool\ntool,4000,false,r1,,,\ntool,5000,false,r2,,,\n",
+    );
+    place.run("import waits.csv --out waits --quiet").ok();
+    let policy = |name: &str, text: &str| {
+        place.write(
+            &format!("{name}.toml"),
+            format!("preset = \"pi-desktop-0129\"\n{text}\n"),
+        );
+    };
+    policy("plain", "");
+    policy("w299", "idle = \"299s\"");
+    policy("w310", "idle = \"310s\"");
+    policy("w700", "idle = \"700s\"");
+    policy("off", "idle = \"off\"\ntotal = \"off\"");
+    policy("wait200", "task_wait = \"200s\"");
+    policy("endless", "total = \"off\"\n[pause]\ntool_limit = \"1h\"");
+    policy("limited", "[pause]\ntool_limit = \"180s\"");
+    place
+}
+
+/// Data, policy, rule, verdict and code of its (worst) check, exit code.
+type Gate = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    Option<&'static str>,
+    i32,
+);
+
+const RATE: &str = "metric = \"false_kill_rate\"\nmax = \"1%\"";
+
+#[rustfmt::skip]
+const TABLE: &[Gate] = &[
+    // a rate: 299 runs without a kill certify 1 %, 100 do not, 40 in 440 refute it
+    ("good", "plain", RATE, "pass", None, 0),
+    ("small", "plain", RATE, "inconclusive", Some("n_too_small"), 3),
+    ("bad", "plain", RATE, "fail", Some("bound_broken"), 1),
+    ("none", "plain", RATE, "no_data", Some("no_data"), 3),
+    ("waits", "plain", RATE, "no_data", Some("not_in_source"), 3),
+    ("open", "plain", RATE, "inconclusive", Some("n_too_small"), 3),
+    ("tied", "plain", RATE, "inconclusive", Some("tie_rule"), 3),
+    ("tied", "w299", RATE, "inconclusive", Some("n_too_small"), 3),
+    ("tied", "w310", RATE, "pass", None, 0),
+    // units: what is independent
+    ("bad", "plain", "metric = \"false_kill_rate\"\nmax = \"20%\"\ncluster = \"run\"", "pass", None, 0),
+    ("bad", "plain", "metric = \"false_kill_rate\"\nmax = \"20%\"\ncluster = \"session\"", "pass", None, 0),
+    // a confidence of its own: 0.99^100 = 0.37
+    ("small", "plain", "metric = \"false_kill_rate\"\nmax = \"1%\"\nconfidence = 0.6", "pass", None, 0),
+    ("small", "plain", "metric = \"false_kill_rate\"\nmax = \"1%\"\nconfidence = 0.7", "inconclusive", Some("n_too_small"), 3),
+    // strata: 332 runs certify 0.9 %, model-b has 300
+    ("good", "plain", "metric = \"false_kill_rate\"\nmax = \"1%\"\nby = \"model\"", "pass", None, 0),
+    ("good", "plain", "metric = \"false_kill_rate\"\nmax = \"0.9%\"\nby = \"model\"", "inconclusive", Some("stratum_undecided"), 3),
+    ("good", "plain", "metric = \"false_kill_rate\"\nmax = \"0.9%\"\nby = \"model\"\nevery = false", "pass", None, 0),
+    ("bad", "plain", "metric = \"false_kill_rate\"\nmax = \"20%\"\nby = \"model\"\nevery = false", "fail", Some("bound_broken"), 1),
+    ("bad", "plain", "metric = \"false_kill_rate\"\nmax = \"1%\"\nstratum = { model = \"model-a\" }", "pass", None, 0),
+    ("bad", "plain", "metric = \"false_kill_rate\"\nmax = \"1%\"\nstratum = { model = \"nobody\" }", "no_data", Some("no_data"), 3),
+    // causes
+    ("bad", "plain", "metric = \"false_kill_rate\"\nmax = \"1%\"\ncause = \"total_timeout\"", "pass", None, 0),
+    ("bad", "plain", "metric = \"false_kill_rate\"\nmax = \"1%\"\ncause = \"idle_timeout\"", "fail", Some("bound_broken"), 1),
+    ("tools", "limited", "metric = \"false_kill_rate\"\nmax = \"1%\"\ncause = \"tool_timeout\"", "fail", Some("bound_broken"), 1),
+    ("tools", "plain", RATE, "pass", None, 0),
+    // a sequence of windows
+    ("good", "plain", "metric = \"false_kill_rate\"\nmax = \"1%\"\nsequence = \"60s..600s/60s\"", "pass", None, 0),
+    ("good", "w310", "metric = \"false_kill_rate\"\nmax = \"1%\"\nsequence = \"60s..600s/60s\"", "fail", Some("not_in_sequence"), 1),
+    ("bad", "plain", "metric = \"false_kill_rate\"\nmax = \"1%\"\nsequence = \"60s..600s/60s\"", "fail", Some("bound_broken"), 1),
+    // other rates
+    ("good", "plain", "metric = \"kill_rate\"\nmax = \"10%\"", "pass", None, 0),
+    ("good", "plain", "metric = \"kill_rate\"\nmax = \"1%\"", "fail", Some("bound_broken"), 1),
+    ("bad", "plain", "metric = \"false_kills_per_hour\"\nmax = 100", "pass", None, 0),
+    ("bad", "plain", "metric = \"false_kills_per_hour\"\nmax = 0.01", "fail", Some("bound_broken"), 1),
+    // hangs: 20 of 20 show 86 % at least
+    ("good", "plain", "metric = \"detected_share\"\nmin = \"80%\"", "pass", None, 0),
+    ("good", "plain", "metric = \"detected_share\"\nmin = \"90%\"", "inconclusive", Some("n_too_small"), 3),
+    ("good", "off", "metric = \"detected_share\"\nmin = \"80%\"", "fail", Some("bound_broken"), 1),
+    ("small", "plain", "metric = \"detected_share\"\nmin = \"80%\"", "no_data", Some("no_data"), 3),
+    // quantiles of the time to notice one: all of them 300 s
+    ("good", "plain", "metric = \"detection_time\"\nquantile = \"p50\"\nmax = \"300s\"", "pass", None, 0),
+    ("good", "plain", "metric = \"detection_time\"\nquantile = \"p50\"\nmax = \"299s\"", "fail", Some("bound_broken"), 1),
+    ("good", "plain", "metric = \"detection_time\"\nquantile = \"p50\"\nmin = \"300s\"", "pass", None, 0),
+    ("good", "plain", "metric = \"detection_time\"\nquantile = \"p99\"\nmax = \"300s\"", "inconclusive", Some("n_too_small"), 3),
+    ("small", "plain", "metric = \"detection_time\"\nquantile = \"p99\"\nmax = \"300s\"", "no_data", Some("no_data"), 3),
+    // quantiles of waits, and of the idle clock
+    ("good", "plain", "metric = \"wait.pre_token\"\nquantile = \"p50\"\nmax = \"60s\"", "pass", None, 0),
+    ("good", "plain", "metric = \"wait.pre_token\"\nquantile = \"p50\"\nmax = \"500ms\"", "fail", Some("bound_broken"), 1),
+    ("good", "plain", "metric = \"wait.pre_token\"\nquantile = \"p99.9\"\nmax = \"60s\"", "inconclusive", Some("n_too_small"), 3),
+    ("good", "plain", "metric = \"wait.human\"\nquantile = \"p50\"\nmax = \"60s\"", "no_data", Some("no_data"), 3),
+    ("waits", "plain", "metric = \"wait.tool\"\nquantile = \"p50\"\nmax = \"60s\"", "inconclusive", Some("n_too_small"), 3),
+    ("waits", "plain", "metric = \"idle_gap\"\nquantile = \"p50\"\nmax = \"60s\"", "no_data", Some("no_data"), 3),
+    ("bad", "plain", "metric = \"longest_idle_gap\"\nquantile = \"p50\"\nmax = \"300s\"", "pass", None, 0),
+    ("bad", "plain", "metric = \"longest_idle_gap\"\nquantile = \"p90\"\nmax = \"300s\"", "inconclusive", Some("n_too_small"), 3),
+    // losses: 40 of 440 runs lose 301 s; none of 100 bounds them by the rate and the budget of 6 h
+    ("bad", "plain", "metric = \"work_lost\"\nmax = \"10m\"", "pass", None, 0),
+    ("bad", "plain", "metric = \"work_lost\"\nmax = \"1s\"", "fail", Some("bound_broken"), 1),
+    ("small", "plain", "metric = \"work_lost\"\nmax = \"10m\"", "inconclusive", Some("n_too_small"), 3),
+    ("small", "plain", "metric = \"work_lost\"\nmax = \"20m\"", "pass", None, 0),
+    ("small", "endless", "metric = \"work_lost\"\nmax = \"20m\"", "inconclusive", Some("few_kills"), 3),
+    ("none", "plain", "metric = \"work_lost\"\nmax = \"20m\"", "no_data", Some("no_data"), 3),
+    ("good", "plain", "metric = \"slot_time_lost\"\nmax = \"10m\"", "pass", None, 0),
+    ("good", "plain", "metric = \"slot_time_lost\"\nmax = \"1m\"", "fail", Some("bound_broken"), 1),
+    ("small", "plain", "metric = \"slot_time_lost\"\nmax = \"10m\"", "no_data", Some("no_data"), 3),
+    // settlement, from the policy alone: 300 s of 600 s
+    ("", "plain", "metric = \"settles_in_wait\"\nmin = \"50%\"", "pass", None, 0),
+    ("", "plain", "metric = \"settles_in_wait\"\nmin = \"51%\"", "fail", Some("bound_broken"), 1),
+    ("", "off", "metric = \"settles_in_wait\"\nmin = \"1%\"", "fail", Some("bound_broken"), 1),
+    // settlement, by simulated parents: hangs of 300 s are known of in a wait of 600 s, not in one of 200 s
+    ("good", "plain", "metric = \"known_in_wait\"\nmin = \"80%\"", "pass", None, 0),
+    ("good", "wait200", "metric = \"known_in_wait\"\nmin = \"90%\"", "fail", Some("bound_broken"), 1),
+    ("small", "plain", "metric = \"settled_in_wait\"\nmin = \"50%\"", "no_data", Some("no_data"), 3),
+    ("waits", "plain", "metric = \"settled_in_wait\"\nmin = \"50%\"", "no_data", Some("not_in_source"), 3),
+    // what the telemetry is worth
+    ("good", "plain", "metric = \"runs\"\nmin = 300", "pass", None, 0),
+    ("small", "plain", "metric = \"runs\"\nmin = 300", "inconclusive", Some("bound_broken"), 3),
+    ("none", "plain", "metric = \"runs\"\nmin = 300", "inconclusive", Some("bound_broken"), 3),
+    ("waits", "plain", "metric = \"runs\"\nmin = 300", "no_data", Some("not_in_source"), 3),
+    ("good", "plain", "metric = \"hung_runs\"\nmin = 20", "pass", None, 0),
+    ("small", "plain", "metric = \"hung_runs\"\nmin = 1", "inconclusive", Some("bound_broken"), 3),
+    ("good", "plain", "metric = \"sessions\"\nmin = 500", "pass", None, 0),
+    ("tied", "plain", "metric = \"ties\"\nmax = 0", "inconclusive", Some("bound_broken"), 3),
+    ("good", "plain", "metric = \"unresolved_share\"\nmax = \"1%\"", "pass", None, 0),
+    ("open", "plain", "metric = \"unresolved_share\"\nmax = \"1%\"", "inconclusive", Some("bound_broken"), 3),
+    ("good", "plain", "metric = \"flagged_share\"\nmax = \"1%\"", "pass", None, 0),
+    ("good", "plain", "metric = \"malformed_share\"\nmax = \"1%\"", "pass", None, 0),
+    // the policy alone
+    ("", "plain", "check = \"all\"", "pass", None, 0),
+    ("", "w700", "check = \"idle-not-below-wait\"", "fail", Some("finding_new"), 1),
+    ("", "w700", "check = \"idle-not-below-wait\"\nknown = \"idle-not-below-wait\"", "pass", None, 0),
+    ("", "plain", "check = \"all\"\nknown = [\"idle-not-below-wait\"]", "fail", Some("finding_vanished"), 1),
+    ("", "plain", "key = \"idle.window\"\nbelow = \"task_wait.timeout\"", "pass", None, 0),
+    ("", "w700", "key = \"idle.window\"\nbelow = \"task_wait.timeout\"", "fail", Some("bound_broken"), 1),
+    ("", "off", "key = \"idle.window\"\nmax = \"599s\"", "fail", Some("bound_broken"), 1),
+    ("", "plain", "same_as = \"pi-desktop-0129\"", "pass", None, 0),
+    ("", "w310", "same_as = \"pi-desktop-0129\"", "fail", Some("policy_differs"), 1),
+    ("", "w310", "same_as = \"plain.toml\"\nexcept = \"idle\"", "pass", None, 0),
+    // a baseline that is not given
+    ("good", "plain", "drift = \"all\"", "no_data", Some("no_baseline"), 3),
+    ("good", "plain", "metric = \"false_kill_rate\"\nmax_increase = \"1%\"", "no_data", Some("no_baseline"), 3),
+    // against a baseline
+    ("steady --baseline steady", "plain", "drift = \"idle_gap\"", "pass", None, 0),
+    ("slower --baseline steady", "plain", "drift = \"idle_gap\"", "inconclusive", Some("moved"), 3),
+    ("slower --baseline steady", "plain", "drift = \"idle_gap\"\nmoved = \"fail\"", "fail", Some("moved"), 1),
+    ("small --baseline bad", "plain", "drift = \"idle_gap\"\nmoved = \"fail\"", "inconclusive", Some("move_undecided"), 3),
+    ("small --baseline small", "plain", "drift = \"wait.human\"", "no_data", Some("no_data"), 3),
+    ("good --baseline good", "plain", "metric = \"false_kill_rate\"\nmax_increase = \"1%\"", "pass", None, 0),
+    ("good --baseline good", "plain", "metric = \"false_kill_rate\"\nmax_increase = \"0.1%\"", "inconclusive", Some("n_too_small"), 3),
+    ("bad --baseline good", "plain", "metric = \"false_kill_rate\"\nmax_increase = \"1%\"", "fail", Some("bound_broken"), 1),
+    ("good --baseline bad", "plain", "metric = \"false_kill_rate\"\nmax_decrease = \"1%\"", "fail", Some("bound_broken"), 1),
+    ("good --baseline none", "plain", "metric = \"false_kill_rate\"\nmax_increase = \"1%\"", "no_data", Some("no_data"), 3),
+    ("bad --baseline bad", "plain", "metric = \"false_kill_rate\"\nmax_ratio = 2", "pass", None, 0),
+    ("bad --baseline bad", "plain", "metric = \"false_kill_rate\"\nmax_ratio = 1.5", "inconclusive", Some("n_too_small"), 3),
+    ("bad --baseline tied", "plain", "metric = \"false_kill_rate\"\nmax_ratio = 2", "fail", Some("bound_broken"), 1),
+    ("bad --baseline bad", "plain", "metric = \"work_lost\"\nmax_ratio = 3", "pass", None, 0),
+    ("slower --baseline steady", "plain", "metric = \"idle_gap\"\nquantile = \"p90\"\nmax_increase = \"1s\"", "fail", Some("bound_broken"), 1),
+    ("good --baseline good", "plain", "metric = \"settles_in_wait\"\nmin_ratio = 1", "pass", None, 0),
+    ("good --baseline good", "plain", "metric = \"runs\"\nmin_ratio = 0.5", "pass", None, 0),
+    // what inconclusive counts as; nothing turns missing data into a pass
+    ("small", "plain", "metric = \"false_kill_rate\"\nmax = \"1%\"\ninconclusive = \"pass\"", "inconclusive", Some("n_too_small"), 0),
+    ("small", "plain", "metric = \"false_kill_rate\"\nmax = \"1%\"\ninconclusive = \"fail\"", "inconclusive", Some("n_too_small"), 1),
+    ("none", "plain", "metric = \"false_kill_rate\"\nmax = \"1%\"\ninconclusive = \"pass\"", "no_data", Some("no_data"), 3),
+    ("none", "plain", "metric = \"false_kill_rate\"\nmax = \"1%\"\ninconclusive = \"fail\"", "no_data", Some("no_data"), 1),
+    ("small --inconclusive pass", "plain", RATE, "inconclusive", Some("n_too_small"), 0),
+    ("small --inconclusive fail", "plain", RATE, "inconclusive", Some("n_too_small"), 1),
+    ("small --inconclusive pass", "plain", "metric = \"false_kill_rate\"\nmax = \"1%\"\ninconclusive = \"report\"", "inconclusive", Some("n_too_small"), 3),
+    ("bad --inconclusive pass", "plain", RATE, "fail", Some("bound_broken"), 1),
+];
+
+#[test]
+fn every_gate_of_the_table() {
+    let place = place();
+    let mut wrong = Vec::new();
+    for (data, policy, rule, verdict, code, exit) in TABLE {
+        let (result, found_exit) = gate(
+            &place,
+            &format!("{data} --policy {policy}.toml"),
+            &format!("[[rule]]\n{rule}\n"),
+        );
+        let checks = result["checks"].as_array().unwrap();
+        let rank = |check: &&serde_json::Value| {
+            let order = ["pass", "no_data", "inconclusive", "fail"];
+            order.iter().position(|known| check["verdict"] == *known)
+        };
+        let worst = checks.iter().max_by_key(rank).unwrap();
+        let found = (
+            worst["verdict"].as_str().unwrap(),
+            worst["code"].as_str(),
+            found_exit,
+        );
+        if found != (verdict, *code, *exit) {
+            wrong.push(format!(
+                "{data} {policy}: {rule:?}\n  expected {:?}, found {found:?}: {}",
+                (verdict, code, exit),
+                worst["message"]
+            ));
+        }
+        for check in checks {
+            let ran = check["verdict"] != "no_data";
+            assert_eq!(check["ran"], ran, "{rule}");
+            assert_eq!(
+                check["code"].is_null(),
+                check["verdict"] == "pass",
+                "{rule}"
+            );
+        }
+    }
+    assert!(TABLE.len() >= 40);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_worst_verdict_decides() {
+    let place = place();
+    let rule =
+        |amount: &str| format!("[[rule]]\nmetric = \"false_kill_rate\"\nmax = \"{amount}\"\n");
+    let missing = "[[rule]]\nmetric = \"detected_share\"\nmin = \"90%\"\n";
+    // 40 in 440: fails at 1 %, undecided at 9 %, passes at 20 %
+    for (rules, verdict, exit) in [
+        (vec![rule("20%")], "pass", 0),
+        (vec![rule("20%"), missing.to_owned()], "no_data", 3),
+        (
+            vec![rule("20%"), missing.to_owned(), rule("9%")],
+            "inconclusive",
+            3,
+        ),
+        (
+            vec![missing.to_owned(), rule("9%"), rule("1%"), rule("20%")],
+            "fail",
+            1,
+        ),
+    ] {
+        let (result, code) = gate(&place, "bad --policy plain.toml", &rules.concat());
+        assert_eq!((result["verdict"].as_str().unwrap(), code), (verdict, exit));
+        assert_eq!(result["checks"].as_array().unwrap().len(), rules.len());
+    }
+}
+
+#[test]
+fn what_does_not_read_is_an_error_even_beside_a_failure() {
+    let place = place();
+    let rules = format!("[[rule]]\n{RATE}\n");
+    place.write("rules.toml", &rules);
+    place.write(
+        "broken.toml",
+        format!("{rules}[[rule]]\nmetric = \"false_kil_rate\"\nmax = \"1%\"\n"),
+    );
+    for (line, expected) in [
+        (
+            "bad --policy plain.toml --rules broken.toml",
+            "broken.toml:5: unknown metric false_kil_rate, did you mean false_kill_rate?",
+        ),
+        (
+            "bad --policy plain.toml --rules gone.toml",
+            "cannot read rules file gone.toml",
+        ),
+        (
+            "bad --policy gone.toml --rules rules.toml",
+            "cannot read policy file gone.toml",
+        ),
+        ("gone --policy plain.toml --rules rules.toml", "gone"),
+        (
+            "bad --policy plain.toml --rules rules.toml --baseline gone",
+            "gone",
+        ),
+        (
+            "bad --policy plain.toml --rules rules.toml --format junti",
+            "--format junti: expected one of text, json, junit, github, summary, did you mean junit?",
+        ),
+        (
+            "bad --policy plain.toml --rules rules.toml --format json --format text",
+            "stdout has its format already",
+        ),
+        (
+            "bad --policy plain.toml --rules rules.toml --format json=no/such/folder.json",
+            "cannot write no/such/folder.json",
+        ),
+        ("bad --policy plain.toml", "--rules"),
+        (
+            "bad --policy plain.toml --rules rules.toml --inconclusive maybe",
+            "maybe",
+        ),
+    ] {
+        let error = place.run(&format!("gate {line} --quiet")).error();
+        assert!(error.contains(expected), "{line}\n{error}");
+    }
+}
+
+/// A rules document written by `gate init` passes at once, and is about the policy and data it was written for.
+#[test]
+fn what_init_writes_holds() {
+    let place = place();
+    for (data, policy) in [
+        ("good", "plain"),
+        ("bad", "w700"),
+        ("small", "plain"),
+        ("none", "plain"),
+        ("waits", "plain"),
+    ] {
+        let out = format!("init-{data}.toml");
+        place
+            .run(&format!(
+                "gate init {data} --policy {policy}.toml --out {out} --quiet"
+            ))
+            .ok();
+        let done = place.run(&format!(
+            "gate {data} --policy {policy}.toml --rules {out} --quiet"
+        ));
+        let written = String::from_utf8(place.read(&out)).unwrap();
+        assert_eq!(done.code, Some(0), "{data}\n{}\n{written}", done.stdout);
+        let again = place.run(&format!(
+            "gate init {data} --policy {policy}.toml --out {out}"
+        ));
+        assert!(again.error().contains("exists already"));
+    }
+    let text = |name: &str| String::from_utf8(place.read(name)).unwrap();
+    // prose is broken into lines of comments
+    let prose = |name: &str| {
+        let words: Vec<String> = text(name).split_whitespace().map(str::to_owned).collect();
+        words.join(" ").replace(" # ", " ")
+    };
+    assert!(
+        text("init-good.toml").contains("[[rule]]\nmetric = \"false_kill_rate\"\nmax = \"0.5%\"")
+    );
+    assert!(text("init-small.toml").contains("# metric = \"false_kill_rate\"\n# max = \"2%\""));
+    assert!(prose("init-small.toml").contains("needs 149 with as many (49 more)"));
+    assert!(text("init-bad.toml").contains("known = [\"idle-not-below-wait\"]"));
+}
+
+/// Without logs or events: the same verdicts, figures and window from a summary alone.
+#[test]
+fn a_summary_says_what_its_events_say() {
+    let place = place();
+    let rules = |window: &str| {
+        format!(
+            "[[rule]]\nmetric = \"false_kill_rate\"\nmax = \"1%\"\nby = \"model\"\n\
+             [[rule]]\nmetric = \"false_kill_rate\"\nmax = \"1%\"\nsequence = \"60s,{window},600s\"\n\
+             [[rule]]\nmetric = \"detected_share\"\nmin = \"80%\"\n\
+             [[rule]]\nmetric = \"detection_time\"\nquantile = \"p50\"\nmax = \"{window}\"\n\
+             [[rule]]\nmetric = \"work_lost\"\nmax = \"10s\"\n\
+             [[rule]]\nmetric = \"flagged_share\"\nmax = \"1%\"\n\
+             [[rule]]\nmetric = \"unresolved_share\"\nmax = \"1%\"\n"
+        )
+    };
+    for data in ["good", "bad", "tied", "open", "tools"] {
+        let line =
+            format!("gate summarise {data} --policy plain.toml --out {data}.summary --quiet");
+        place.run(&line).ok();
+        for (policy, window) in [("plain", "300s"), ("w310", "310s"), ("w299", "299s")] {
+            let of = |source: &str| {
+                let (mut result, code) = gate(
+                    &place,
+                    &format!("{source} --policy {policy}.toml"),
+                    &rules(window),
+                );
+                let checks = result["checks"].take();
+                (checks, result["answer"].take(), code)
+            };
+            assert_eq!(of(data), of(&format!("{data}.summary")), "{data} {policy}");
+        }
+    }
+    // what is not in a summary is not made up
+    let (result, code) = gate(
+        &place,
+        "good.summary --policy plain.toml",
+        "[[rule]]\nmetric = \"wait.tool\"\nquantile = \"p50\"\nmax = \"1m\"\n",
+    );
+    assert_eq!(
+        (result["checks"][0]["code"].as_str(), code),
+        (Some("not_in_source"), 3)
+    );
+    // another structure needs the events
+    place.write(
+        "other.toml",
+        "preset = \"pi-desktop-0129\"\n[pause]\ntool = \"none\"\n",
+    );
+    place.write("rules.toml", format!("[[rule]]\n{RATE}\n"));
+    let error = place
+        .run("gate good.summary --policy other.toml --rules rules.toml --quiet")
+        .error();
+    assert!(
+        error.contains("good.summary under other.toml: the summary does not hold"),
+        "{error}"
+    );
+    let bytes = place.read("good.summary");
+    place.write("cut.summary", &bytes[..bytes.len() - 9]);
+    let error = place
+        .run("gate cut.summary --policy plain.toml --rules rules.toml --quiet")
+        .error();
+    assert!(error.contains("cut.summary"), "{error}");
+}
