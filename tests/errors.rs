@@ -337,7 +337,7 @@ fn samples_have_no_runs_to_replay() {
     check(
         &place,
         &[
-            ("sweep waits.csv", &["waits.csv", "samples", "gaps"]),
+            ("settle waits.csv", &["waits.csv", "samples", "synth fit"]),
             ("replay waits.csv --run 1", &["waits.csv", "samples"]),
         ],
     );

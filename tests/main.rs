@@ -23,7 +23,9 @@ mod privacy;
 mod regression;
 mod report;
 mod scenarios;
+mod settle;
 mod snapshots;
+mod synth;
 mod transcripts;
 #[cfg(target_os = "linux")]
 mod watch;

@@ -278,6 +278,9 @@ impl SettleResult {
             return String::new();
         };
         let settled = &best.settled;
+        if settled.numbers.hangs_in_wait == 0 {
+            return "No hang begins inside a wait here, so no share of them settles in one; see how many waits pass until the parent knows.".to_owned();
+        }
         let mut text = format!(
             "{} under waits of {}{}: {} of the hangs that begin in a wait settle in it; the parent knows of a hang after {} (p50).",
             best.idle.map_or_else(

@@ -316,15 +316,19 @@ impl Batch {
     }
 
     /// Ends a run: its rows are those added since the run before. Events of its own in `head` are dropped.
-    pub fn close(&mut self, mut head: Run) {
+    pub fn close(&mut self, head: Run) {
+        self.close_at(head, self.events.len());
+    }
+
+    fn close_at(&mut self, mut head: Run, end: usize) {
         head.events = Vec::new();
         let first = self.ends.last().copied().unwrap_or(0);
-        let flags = &self.events.flags[first..];
+        let flags = &self.events.flags[first..end];
         let any = flags.iter().fold(0, |any, flags| any | flags.0);
         self.suspends
             .push(EventFlags(any).has(EventFlags::SUSPENDS));
         self.runs.push(head);
-        self.ends.push(self.events.len());
+        self.ends.push(end);
     }
 
     /// Ends a run whose rows are the first `n_events` that no run has yet: for columns that are filled before their
@@ -332,12 +336,10 @@ impl Batch {
     ///
     /// # Panics
     /// When fewer rows are left.
-    pub fn close_first(&mut self, mut head: Run, n_events: usize) {
+    pub fn close_first(&mut self, head: Run, n_events: usize) {
         let end = self.ends.last().map_or(0, |&end| end) + n_events;
         assert!(end <= self.events.len(), "{n_events} rows are not there");
-        head.events = Vec::new();
-        self.runs.push(head);
-        self.ends.push(end);
+        self.close_at(head, end);
     }
 
     /// Forgets every run and keeps the memory.
@@ -533,5 +535,25 @@ mod tests {
         let back: Vec<Run> = batch.runs().map(|run| run.to_run()).collect();
         assert_eq!(back, fleet.runs);
         assert_eq!(scan.batches(), 1);
+    }
+
+    #[test]
+    fn runs_closed_after_their_rows_know_which_of_them_suspends() {
+        let mut batch = Batch::default();
+        for (t_ms, flags) in [
+            (0, EventFlags(0)),
+            (1, EventFlags::SUSPENDS),
+            (2, EventFlags(0)),
+        ] {
+            batch.events_mut().push(&RunEvent {
+                flags,
+                ..RunEvent::new(t_ms, Kind::ToolUpdate)
+            });
+        }
+        batch.close_first(Run::default(), 1);
+        batch.close_first(Run::default(), 1);
+        batch.close(Run::default());
+        let suspends: Vec<bool> = batch.runs().map(|run| run.suspends).collect();
+        assert_eq!(suspends, [false, true, false]);
     }
 }

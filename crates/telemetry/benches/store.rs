@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 #[allow(dead_code)]
-#[path = "../../sim/benches/workload.rs"]
+#[path = "../../sim/benches/common/workload.rs"]
 mod workload;
 
 use std::fs::File;

@@ -25,7 +25,7 @@ use policysim_sim::stats::Prob;
 use policysim_sim::stats::bootstrap::Resampling;
 use policysim_sim::strata::StratumKey;
 use policysim_sim::sweep::{
-    Axis, Candidate, Question as Asked, candidates, sized_runs, sweep_scan,
+    Axis, Candidate, Question as Asked, candidates, halves, sized_runs, sweep_scan,
 };
 use policysim_sim::verify::{Difference, VerifyError, verify};
 use policysim_telemetry::write_columns;
@@ -172,7 +172,10 @@ pub(super) fn answer(
     let swept = swept.unwrap_or_else(|never| match never {});
     bar.done();
     let max_rate = question.constraints.max_false_kill.map(Prob::to_f64);
-    let evidence = swept.evidence(max_rate);
+    let mut evidence = swept.evidence(max_rate);
+    if evidence.is_split() {
+        evidence.halves = halves(fleet, global.seed);
+    }
     let cells = swept.cells(evidence.is_split());
     let recorded = swept.recorded(question.recorded_idle);
     let context = ChoiceContext {

@@ -1,8 +1,10 @@
 //! Does a fitted model predict what a policy does to runs that it has not seen?
 //!
 //! Runs are split by session. A model is fitted to one half; runs drawn from it predict the false-kill rate of fixed
-//! policies on the other half, with an interval that holds both the chance of the other half and that of the fit:
-//! differences of rates between a drawn half of the other's size and one of the own size (parametric bootstrap).
+//! policies on the other half, with an interval that holds both the chance of the other half (draws from the model) and
+//! the error of the fit (a bootstrap of the own half's sessions, whose slow spells come together).
+
+use std::collections::BTreeMap;
 
 use policysim_policy::document::Value;
 use policysim_policy::{Policy, PolicyError, presets};
@@ -14,8 +16,9 @@ use super::{Generator, Model, ModelError, Options, Sampling};
 use crate::judgement::Judgement;
 use crate::replay::replay;
 use crate::run::{Fleet, RecordedEnd, Run, Symbols};
+use crate::stats::bootstrap::Indices;
 use crate::stats::choice::{Half, half};
-use crate::stats::{Prob, quantile};
+use crate::stats::{Level, Prob, quantile, upper_one_sided};
 use crate::sweep::sized_runs;
 
 /// The windows, in seconds; each with tools pausing the idle clock and with tools running under it.
@@ -50,7 +53,7 @@ pub enum ValidationError {
 pub struct Study {
     /// Splits, seeded by their number from 1.
     pub splits: u64,
-    /// Pairs of halves drawn for one prediction.
+    /// Halves drawn for one prediction.
     pub replicates: u64,
     /// Seed of what is drawn.
     pub seed: u64,
@@ -60,13 +63,14 @@ impl Study {
     /// What the report is made of.
     pub const FULL: Self = Self {
         splits: 20,
-        replicates: 200,
+        // The 10th and the 190th of 199 draws hold one more with 90 %.
+        replicates: 199,
         seed: 0,
     };
     /// What a test makes again.
     pub const REDUCED: Self = Self {
         splits: 2,
-        replicates: 20,
+        replicates: 19,
         seed: 0,
     };
 }
@@ -203,17 +207,23 @@ fn split(
         observed.add(run, &fleet.symbols, policies);
     }
     let sizes = [0, 1].map(|side| halves[side].runs.len() as u64);
-    let drawn: Vec<[Kills; 2]> = (0..study.replicates)
+    let drawn: Vec<Kills> = (0..study.replicates)
         .into_par_iter()
         .map(|replicate| {
-            let seed = |side: u64| study.seed + (number * 100_000 + replicate) * 2 + side;
-            Ok([
-                kills(&model, sizes[0], seed(0), policies)?,
-                kills(&model, sizes[1], seed(1), policies)?,
-            ])
+            let seed = study.seed + number * 100_000 + replicate;
+            kills(&model, sizes[1], seed, policies)
         })
         .collect::<Result<_, ModelError>>()?;
-    let predictions = (0..POLICIES).map(|policy| predict(policy, &observed, &drawn));
+    let mut own: BTreeMap<&str, Kills> = BTreeMap::new();
+    for run in &halves[0].runs {
+        let kills = own.entry(session(run)).or_default();
+        kills.add(run, &fleet.symbols, policies);
+    }
+    let own: Vec<Kills> = own.into_values().collect();
+    let predictions = (0..POLICIES).map(|policy| {
+        let error = fit_error(policy, &own, study.seed + number);
+        predict(policy, &observed, &drawn, error)
+    });
     Ok(Split {
         number,
         runs: sizes,
@@ -258,31 +268,71 @@ fn kills(
 /// Rates in whole billionths, so that their quantiles are order statistics.
 const BILLION: f64 = 1e9;
 
-fn predict(policy: usize, observed: &Kills, drawn: &[[Kills; 2]]) -> Prediction {
-    let expected = drawn
-        .iter()
-        .map(|[_, other]| other.rate(policy))
-        .sum::<f64>()
-        / drawn.len().max(1) as f64;
-    // Differences lie between -1 and 1: moved by one they are not negative.
-    let mut differences: Vec<u64> = drawn
-        .iter()
-        .map(|[own, other]| {
-            let moved = (other.rate(policy) - own.rate(policy) + 1.0) * BILLION;
-            libm::round(moved) as u64
-        })
+/// Resamples of the sessions of a half.
+const RESAMPLES: u64 = 999;
+
+/// Sessions with a kill, and kills, below which a bootstrap of sessions knows too little of a rate (statistics section 3).
+const FEW: u64 = 3;
+/// The latter.
+const FEW_KILLS: u64 = 5;
+
+/// The 5 % and 95 % quantiles of rates.
+fn spread(rates: impl Iterator<Item = f64>) -> (f64, f64) {
+    let mut rates: Vec<u64> = rates
+        .map(|rate| libm::round(rate * BILLION) as u64)
         .collect();
-    differences.sort_unstable();
+    rates.sort_unstable();
     let at = |p: Prob| {
-        let value = quantile(&differences, p).value;
-        value.map_or(0.0, |value| value as f64 / BILLION - 1.0)
+        quantile(&rates, p)
+            .value
+            .map_or(0.0, |rate| rate as f64 / BILLION)
     };
-    let low = Prob::P95.complement();
+    (at(Prob::P95.complement()), at(Prob::P95))
+}
+
+/// How far below and above the rate of a half the rate of its fleet may lie: sessions drawn again, and where fewer
+/// than [`FEW`] of them have a kill or there are fewer than [`FEW_KILLS`], the one-sided limit of the share of sessions that have one.
+fn fit_error(policy: usize, sessions: &[Kills], seed: u64) -> (f64, f64) {
+    let rate = |runs: u64, kills: u64| kills as f64 / runs.max(1) as f64;
+    let sum = |picked: &mut dyn Iterator<Item = &Kills>| {
+        picked.fold((0, 0), |(runs, kills), one| {
+            (runs + one.runs, kills + one.kills[policy])
+        })
+    };
+    let (runs, kills) = sum(&mut sessions.iter());
+    let own = rate(runs, kills);
+    let mut indices = Indices::new(seed, policy as u64);
+    let (low, high) = spread((0..RESAMPLES).map(|_| {
+        let mut picked = sessions
+            .iter()
+            .map(|_| &sessions[indices.below(sessions.len() as u64) as usize]);
+        let (runs, kills) = sum(&mut picked);
+        rate(runs, kills)
+    }));
+    let hit = sessions.iter().filter(|one| one.kills[policy] > 0).count() as u64;
+    let mut above = high - own;
+    if (hit < FEW || kills < FEW_KILLS)
+        && let Some(limit) = upper_one_sided(hit, sessions.len() as u64, Level::P95)
+    {
+        above = above.max(limit - own);
+    }
+    ((own - low).max(0.0), above.max(0.0))
+}
+
+fn predict(
+    policy: usize,
+    observed: &Kills,
+    drawn: &[Kills],
+    (below, above): (f64, f64),
+) -> Prediction {
+    let rates = || drawn.iter().map(|other| other.rate(policy));
+    let expected = rates().sum::<f64>() / drawn.len().max(1) as f64;
+    let (low, high) = spread(rates());
     Prediction {
         observed: observed.rate(policy),
         expected,
-        low: (expected + at(low)).max(0.0),
-        high: (expected + at(Prob::P95)).min(1.0),
+        low: (expected - libm::hypot(expected - low, below)).max(0.0),
+        high: (expected + libm::hypot(high - expected, above)).min(1.0),
     }
 }
 
@@ -346,6 +396,16 @@ impl Validation {
             sessions.dedup();
             of.push_str(&format!("| {name} | {runs} | {} |\n", sessions.len()));
         }
+        let all: u64 = harnesses.iter().map(|(_, runs, _)| runs).sum();
+        let largest = harnesses
+            .iter()
+            .max_by_key(|(_, runs, sessions)| runs * 1_000 / sessions.len().max(1) as u64)
+            .map_or_else(String::new, |(name, runs, sessions)| {
+                format!(
+                    "{} sessions of `{name}` hold {runs} of the {all} runs",
+                    sessions.len()
+                )
+            });
         let uncovered = self.uncovered();
         format!(
             "# Does a fitted model predict what a policy does to runs it has not seen?\n\n\
@@ -353,15 +413,15 @@ Made by `cargo run -p policysim-telemetry --example validation`, policysim {}, s
 | harness | runs | sessions |\n| :--- | ---: | ---: |\n{of}\n\
 ## Method\n\n\
 The 12 policies were fixed before any result was seen: idle windows of 15, 30, 60, 90, 180 and 300 s, each with tools pausing the idle clock and with tools running under it, everything else as in `pi-desktop-0129` without its budget and caps. Bookkeeping records are no evidence, because a model of waits draws none.\n\n\
-Each of {} splits halves the sessions by a hash of their keys and the split's number. A model is fitted to one half (`synth fit`) and nothing else of it is used. It predicts the rate of false kills per run of the other half, given only how many runs that has. The 90 % prediction interval holds the chance of the other half and the error of the fit: around the model's expectation lie the 5 % and 95 % quantiles of the difference between a drawn half of the other's size and a drawn half of the own size, over {} pairs of draws.\n\n\
+Each of {} splits halves the sessions by a hash of their keys and the split's number. A model is fitted to one half (`synth fit`) and nothing else of it is used. It predicts the rate of false kills per run of the other half, given only how many runs that has. The 90 % prediction interval holds the chance of the other half (the 5 % and 95 % quantiles of the rate over {} halves of its size drawn from the model) and the error of the fit (those of the own half's rate over {RESAMPLES} resamples of its sessions, because slow spells come together in few of them; where fewer than {FEW} sessions have a kill or there are fewer than {FEW_KILLS}, the one-sided 95 % limit of the share of sessions that have one), added as independent errors are.\n\n\
 ## Result\n\n\
 Covered: {covered} of {pairs} pairs of split and policy ({}).\n\n{}\n\
 Means over the splits.\n\n\
 ## What it does not cover\n\n{}\n\
 Each line names the split, the two harnesses whose shares differ most between its halves, and the policies missed. \
-The common reason: three sessions of `pi` hold a third of all runs, so that a split that puts them on one side compares two different fleets; a model of one half knows nothing of a harness, a model or a habit that it has never seen, and its interval only holds what its own sessions differ by. \
+The common reason: {largest}, so that a split that puts them on one side compares two different fleets; a model of one half knows nothing of a harness, a model or a habit that it has never seen, and its interval only holds what its own sessions differ by. \
 Runs of one fleet are predicted; another fleet is not.\n\n\
-## Reduced remake\n\n{} splits, {} pairs of draws:\n\n{}",
+## Reduced remake\n\n{} splits, {} draws:\n\n{}",
             env!("CARGO_PKG_VERSION"),
             self.study.seed,
             self.study.splits,

@@ -14,7 +14,7 @@ mod big_log;
 mod memory;
 mod parts;
 #[allow(dead_code)]
-#[path = "../../../sim/benches/workload.rs"]
+#[path = "../../../sim/benches/common/workload.rs"]
 mod workload;
 
 use std::path::{Path, PathBuf};

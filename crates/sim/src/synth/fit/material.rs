@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use policysim_policy::{CallId, Kind};
 
-use crate::run::{RecordedEnd, Resolution, Run, RunEvent, Symbols, WaitKind};
+use crate::run::{RecordedEnd, Resolution, Run, RunEvent, Symbols, Wait, WaitKind};
 use crate::stats::Counts;
 
 /// A wait with the law it belongs to.
@@ -68,6 +68,16 @@ struct Turn {
     pieces: u64,
     answered: bool,
     failures: u64,
+    /// Calls with the time that a human took to allow them.
+    approvals: Vec<(CallId, u64)>,
+}
+
+impl Turn {
+    /// How long a call waited for its approval, ms.
+    fn approved(&self, id: CallId) -> u64 {
+        let found = self.approvals.iter().find(|(call, _)| *call == id);
+        found.map_or(0, |(_, ms)| *ms)
+    }
 }
 
 impl Material {
@@ -105,12 +115,17 @@ impl Material {
     fn events(&mut self, run: &Run, symbols: &Symbols, waits: &mut RunWaits) {
         let mut turn = Turn::default();
         let mut seen_turns = 0_u64;
-        let mut open: Vec<CallId> = Vec::new();
+        let mut open: Vec<(CallId, u64)> = Vec::new();
+        // A table of events brings no waits: they are measured here, from hand-off to output and from start to end.
+        let bare = run.events.iter().all(|event| event.wait.is_none());
+        let mut handed_off_ms = 0;
         let mut said_ms: Option<u64> = None;
         let mut asleep_ms: Option<u64> = None;
         for event in &run.events {
+            let mut event = *event;
             match event.kind {
                 Kind::TurnStart => {
+                    handed_off_ms = event.t_ms;
                     if seen_turns > 0 {
                         self.turn(&turn, false);
                     }
@@ -130,13 +145,24 @@ impl Material {
                 Kind::ToolStart => {
                     turn.calls += 1;
                     turn.overlap |= !open.is_empty();
-                    if !open.contains(&event.id) {
-                        open.push(event.id);
+                    if open.iter().all(|(id, _)| *id != event.id) {
+                        open.push((event.id, event.t_ms));
                     }
                     said_ms = None;
                 }
-                Kind::ToolEnd => open.retain(|id| *id != event.id),
-                Kind::RetryStart => self.failure(&mut turn, event),
+                Kind::ToolEnd => {
+                    let started = open.iter().find(|(id, _)| *id == event.id);
+                    if let Some((_, from_ms)) = started.filter(|_| bare) {
+                        let ms = event.t_ms - from_ms;
+                        event.wait = Some(Wait {
+                            kind: WaitKind::Tool,
+                            ms,
+                        });
+                    }
+                    open.retain(|(id, _)| *id != event.id);
+                    handed_off_ms = event.t_ms;
+                }
+                Kind::RetryStart => self.failure(&mut turn, &event),
                 Kind::CompactionStart => self.compaction_starts += 1,
                 Kind::HostSuspend => asleep_ms = Some(event.t_ms),
                 Kind::HostResume => {
@@ -148,6 +174,12 @@ impl Material {
                 | Kind::MessageUpdate
                 | Kind::ThinkingUpdate
                 | Kind::MessageEnd => {
+                    if bare && !turn.answered {
+                        event.wait = Some(Wait {
+                            kind: WaitKind::PreToken,
+                            ms: event.t_ms - handed_off_ms,
+                        });
+                    }
                     turn.answered = true;
                     let piece = event.wait.is_none() && run.resolution == Resolution::Stream;
                     if let Some(before_ms) = said_ms.filter(|_| piece) {
@@ -166,7 +198,7 @@ impl Material {
                 }
                 _ => {}
             }
-            self.wait(event, symbols, &mut turn, waits);
+            self.wait(&event, symbols, &mut turn, waits);
         }
         self.turn(&turn, true);
         if run.end == RecordedEnd::Hung {
@@ -207,14 +239,17 @@ impl Material {
             }
             WaitKind::PreTokenErr | WaitKind::Continuation => turn.answered = true,
             WaitKind::Tool | WaitKind::ToolEscalated | WaitKind::Subagent | WaitKind::Human => {
+                // A recorded approval is drawn apart from the call that it holds up.
+                let own_ms = wait.ms.saturating_sub(turn.approved(event.id));
                 let name = symbols.name(event.name).to_owned();
-                waits.of_tools.push((name.clone(), wait.ms));
-                self.tools
-                    .entry((wait.kind, name))
-                    .or_default()
-                    .add(wait.ms, 1);
+                waits.of_tools.push((name.clone(), own_ms));
+                let tools = &mut self.tools;
+                tools.entry((wait.kind, name)).or_default().add(own_ms, 1);
             }
-            WaitKind::Approval => self.approvals += 1,
+            WaitKind::Approval => {
+                self.approvals += 1;
+                turn.approvals.push((event.id, wait.ms));
+            }
             WaitKind::Compact => self.compactions += 1,
             _ => {}
         }

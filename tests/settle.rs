@@ -1,0 +1,110 @@
+//! `settle` end to end: the demo, its options, and the same bytes for any number of threads.
+
+use crate::{Place, fleet, json};
+
+#[test]
+fn the_demo_settles_and_says_the_answer_last() {
+    let place = Place::new();
+    let printed = place.run("settle --parents 300").ok();
+    let last = printed.trim_end().rsplit("\n\n").next().unwrap();
+    assert!(
+        last.starts_with("Idle 300s (pi-desktop-0129) under waits of 600s"),
+        "{last}"
+    );
+    assert!(
+        printed.contains("300 parents with 4 tasks each, 1,200 runs"),
+        "{printed}"
+    );
+}
+
+#[test]
+fn more_threads_print_the_same_bytes() {
+    let place = fleet::place();
+    let line = "settle telemetry --hang-rate 10% --nested 20% --wait 60s..900s/120s --format json";
+    let one = place.run(&format!("{line} --threads 1")).ok();
+    assert_eq!(one, place.run(&format!("{line} --threads 2")).ok());
+    assert_eq!(one, place.run(&format!("{line} --threads 2")).ok());
+    assert_ne!(one, place.run(&format!("{line} --threads 2 --seed 1")).ok());
+}
+
+/// Issue 6: 300 s against 600 s has the closed form 50 %, 600 s against 600 s settles in no wait it began in.
+#[test]
+fn a_window_as_long_as_the_wait_settles_outside_it() {
+    let place = Place::new();
+    let printed = place
+        .run("settle --policy pi-desktop-0119,pi-desktop-0129 --on-expiry read-as-failure --parents 500 --hang-rate 3% --format json")
+        .ok();
+    let cells = json(&printed)["cells"].as_array().unwrap().clone();
+    let of = |cell: usize, key: &str| cells[cell]["counts"][key].as_u64().unwrap();
+    assert_eq!(cells[0]["settled_in_wait_closed_form"], 0.0);
+    assert_eq!(cells[1]["settled_in_wait_closed_form"], 0.5);
+    // Under 0119 hangs are read as failures at the expiry; under 0129 most settle before.
+    assert!(of(0, "hangs") > 50 && of(0, "hangs_settled_in_wait") * 10 < of(0, "hangs_in_wait"));
+    assert!(of(1, "hangs_settled_in_wait") * 2 > of(1, "hangs_in_wait"));
+    assert!(of(0, "hangs_given_up") > of(1, "hangs_given_up"));
+}
+
+#[test]
+fn waits_are_held_to_the_contract_and_said_so() {
+    let place = Place::new();
+    let printed = place.run("settle --wait 500ms,2h --parents 50").ok();
+    for held in [
+        "A wait of 500ms is held to 1s",
+        "A wait of 2h is held to 900s",
+    ] {
+        assert!(printed.contains(held), "{printed}");
+    }
+}
+
+#[test]
+fn wrong_options_are_one_line() {
+    let place = Place::new();
+    for (line, parts) in [
+        ("settle --wait 60", &["--wait", "has no unit"][..]),
+        ("settle --wait off", &["--wait", "off"]),
+        ("settle --hang-rate 200%", &["--hang-rate"]),
+        ("settle --horizon 0s", &["--horizon"]),
+        ("settle --policy nothing", &["unknown preset nothing"]),
+        ("settle --model missing.toml", &["missing.toml"]),
+        ("settle demo.csv --model m.toml", &["cannot be used with"]),
+        ("settle --think soon", &["--think", "soon"]),
+    ] {
+        let error = place.run(line).error();
+        for part in parts {
+            assert!(error.contains(part), "{line}: {error}");
+        }
+    }
+}
+
+/// `sweep --settle` puts the simulation beside the closed form.
+#[test]
+fn a_sweep_shows_settlement_where_asked() {
+    let place = fleet::place();
+    let plain = place
+        .run("sweep telemetry --idle 60s,300s --format json")
+        .ok();
+    assert!(json(&plain)["cells"][0].get("settlement").is_none());
+    let printed = place
+        .run("sweep telemetry --idle 60s,300s --settle --format json")
+        .ok();
+    let cell = &json(&printed)["cells"][0];
+    assert!(
+        cell["settlement"]["waits_per_run"]["point"]
+            .as_f64()
+            .unwrap()
+            > 0.0,
+        "{cell}"
+    );
+    let csv = place
+        .run("sweep telemetry --idle 60s,300s --settle --format csv")
+        .ok();
+    assert!(
+        csv.lines()
+            .next()
+            .unwrap()
+            .contains("simulated_settled_in_wait"),
+        "{csv}"
+    );
+    let table = place.run("sweep telemetry --idle 60s,300s --settle").ok();
+    assert!(table.contains("hang to knowledge"), "{table}");
+}

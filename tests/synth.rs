@@ -1,0 +1,63 @@
+//! `synth fit` and `synth run` end to end.
+
+use crate::{Place, fleet};
+
+#[test]
+fn samples_are_swept_and_fitted() {
+    let place = Place::new();
+    let rows: String = (0..600_u64)
+        .map(|n| format!("pre_token,{},run-{}\n", 500 + n * n % 9_973, n / 5))
+        .collect();
+    place.write("waits.csv", format!("kind,duration_ms,run\n{rows}"));
+    let swept = place.run("sweep waits.csv --idle 5s,10s");
+    assert!(
+        swept.stderr.contains("120 runs are resampled"),
+        "{}",
+        swept.stderr
+    );
+    let printed = swept.ok();
+    assert!(
+        printed.contains("600 samples without their order: 120 runs are resampled"),
+        "{printed}"
+    );
+    assert_eq!(
+        printed,
+        place.run("sweep waits.csv --idle 5s,10s --threads 1").ok()
+    );
+    let fitted = place.run("synth fit waits.csv -o model.toml").ok();
+    assert!(
+        fitted.contains("pre_token  n 600  fewer than 1,000 samples"),
+        "{fitted}"
+    );
+    place
+        .run("synth run model.toml --runs 500 --out drawn")
+        .ok();
+    place.run("settle --model model.toml --parents 20").ok();
+    place.write("tools.csv", "kind,duration_ms\ntool,100\n");
+    let error = place.run("sweep tools.csv").error();
+    assert!(
+        error.contains("tools.csv") && error.contains("pre_token"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_model_is_fitted_to_runs_and_is_the_same_again() {
+    let place = fleet::place();
+    let fitted = place.run("synth fit telemetry -o a.toml --name fleet").ok();
+    assert!(fitted.contains("runs in"), "{fitted}");
+    place
+        .run("synth fit telemetry -o b.toml --name fleet --threads 1")
+        .ok();
+    assert_eq!(place.read("a.toml"), place.read("b.toml"));
+    place
+        .run("synth run a.toml --runs 200 --out one --threads 1")
+        .ok();
+    place
+        .run("synth run a.toml --runs 200 --out two --threads 2")
+        .ok();
+    assert_eq!(
+        place.read("one/events.parquet"),
+        place.read("two/events.parquet")
+    );
+}
