@@ -2,7 +2,7 @@
 //!
 //! `POLICYSIM_BIG_LOG_MB=3072` imports three gigabytes, and a line of 200 MB, instead of the small sizes.
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 mod big_log;
 
