@@ -66,6 +66,13 @@ fn place() -> Place {
         "policy.toml",
         "preset = \"pi-desktop-0129\"\nidle = \"360s\"\n",
     );
+    let samples: Vec<String> = (0..400_u64)
+        .map(|n| format!("pre_token,{},run-{}", 1_000 + n * 37, n / 4))
+        .collect();
+    place.write(
+        "waits.csv",
+        format!("kind,duration_ms,run\n{}\n", samples.join("\n")),
+    );
     place.write("gate.toml", "[[rule]]\ncheck = \"all\"\n");
     place.run("import fleet.csv --out before").ok();
     fs::create_dir_all(place.path("home/.local/share/bash-completion/completions")).unwrap();

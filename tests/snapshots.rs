@@ -23,6 +23,11 @@ fn every_format_prints_what_it_did() {
             &["table", "json"],
         ),
         (
+            "settle",
+            "settle telemetry --hang-rate 20% --wait 300s,600s --on-expiry wait-again,read-as-failure",
+            &["table", "json", "csv", "markdown"],
+        ),
+        (
             "kills",
             "sweep telemetry --idle 360s --list-kills 1",
             &["table"],

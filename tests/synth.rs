@@ -5,10 +5,13 @@ use crate::{Place, fleet};
 #[test]
 fn samples_are_swept_and_fitted() {
     let place = Place::new();
-    let rows: String = (0..600_u64)
-        .map(|n| format!("pre_token,{},run-{}\n", 500 + n * n % 9_973, n / 5))
+    let rows: Vec<String> = (0..600_u64)
+        .map(|n| format!("pre_token,{},run-{}", 500 + n * n % 9_973, n / 5))
         .collect();
-    place.write("waits.csv", format!("kind,duration_ms,run\n{rows}"));
+    place.write(
+        "waits.csv",
+        format!("kind,duration_ms,run\n{}\n", rows.join("\n")),
+    );
     let swept = place.run("sweep waits.csv --idle 5s,10s");
     assert!(
         swept.stderr.contains("120 runs are resampled"),

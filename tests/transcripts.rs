@@ -56,10 +56,9 @@ fn place() -> Place {
     for (vectors, bytes) in files(&repository().join("tests/vectors")) {
         place.write(&format!("path/to/vectors/{vectors}"), bytes);
     }
-    place.write(
-        "my-policy.toml",
-        "preset = \"pi-desktop-0129\"\nidle = \"360s\"\n",
-    );
+    for name in ["my-policy.toml", "policy.toml"] {
+        place.write(name, "preset = \"pi-desktop-0129\"\nidle = \"360s\"\n");
+    }
     place.write("gate.toml", "[[rule]]\ncheck = \"all\"\n");
     place.write(
         "waits.csv",

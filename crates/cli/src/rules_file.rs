@@ -97,7 +97,7 @@ fn list(text: &str, value: &Spanned<DeValue<'_>>, folder: &Path) -> Result<Vec<R
         return Err(wrong(value.span().start));
     };
     let mut rules = Vec::new();
-    for item in items.iter() {
+    for item in items {
         let DeValue::Table(table) = item.get_ref() else {
             return Err(wrong(item.span().start));
         };

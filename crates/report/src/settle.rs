@@ -105,12 +105,9 @@ impl SettleResult {
         let all = [
             column("policy", &|cell| cell.policy.clone()),
             column("idle", &|cell| {
-                cell.idle
-                    .map_or_else(|| "off".to_owned(), |idle| duration::show(idle).to_string())
+                cell.idle.map_or_else(|| "off".to_owned(), duration::show)
             }),
-            column("wait", &|cell| {
-                duration::show(cell.settled.wait).to_string()
-            }),
+            column("wait", &|cell| duration::show(cell.settled.wait)),
             column("on expiry", &|cell| {
                 cell.settled.on_expiry.name().to_owned()
             }),

@@ -277,6 +277,10 @@ impl SweepResult {
     }
 
     /// The cells as named columns of equal length, for CSV and Parquet.
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one row of the file, column after column"
+    )]
     pub fn columns(&self) -> Vec<(String, Column)> {
         let cells = || self.cells.iter();
         let figures = || self.figures.iter();

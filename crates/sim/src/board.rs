@@ -188,7 +188,7 @@ impl Board {
         if *whole != Whole::default() && !places.is_empty() {
             let range = self.range(line, places);
             note(&mut self.whole, &range, |slot, end| {
-                slot.add(whole, sign * end)
+                slot.add(whole, sign * end);
             });
         }
     }
@@ -219,7 +219,7 @@ impl Board {
             let cells = self.cells();
             let sums = &mut self.sums[slots.part * cells..][..cells];
             note(sums, &range, |slot, end| {
-                slot[sum as usize].add(&linear, sign * end)
+                slot[sum as usize].add(&linear, sign * end);
             });
         }
     }

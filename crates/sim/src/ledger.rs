@@ -223,7 +223,8 @@ pub fn ledger(run: &Run, until_ms: u64) -> Ledger {
 ///
 /// Neighbouring stretches may be of one account; some are empty.
 pub fn spans(run: &Run, until_ms: u64, mut each: impl FnMut(Account, u64, u64)) {
-    let questions = run.events.iter().filter(asks).map(|event| event.id);
+    let questions = run.events.iter().filter(|event| asks(event));
+    let questions = questions.map(|event| event.id);
     let mut open = Open::new(questions.collect());
     let mut now_ms = 0;
     for event in &run.events {
@@ -270,7 +271,7 @@ pub fn totals(fleet: &Fleet, key: Option<StratumKey>) -> BTreeMap<String, Totals
     found
 }
 
-fn asks(event: &&RunEvent) -> bool {
+fn asks(event: &RunEvent) -> bool {
     event.kind == Kind::ToolEnd && event.wait.is_some_and(|wait| wait.kind == WaitKind::Human)
 }
 

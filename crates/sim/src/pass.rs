@@ -377,16 +377,15 @@ impl Meeting<'_, '_> {
         let steps: Vec<(Range<usize>, u64)> = self.steps(line).collect();
         for (range, from_ms) in steps {
             end = range.end;
-            let from = match next {
-                Some(_) => range.start,
-                None => {
-                    let cut = self.cut(&range, from_ms, others);
-                    if cut == range.end {
-                        continue;
-                    }
-                    next = Some(cut);
-                    cut
+            let from = if next.is_some() {
+                range.start
+            } else {
+                let cut = self.cut(&range, from_ms, others);
+                if cut == range.end {
+                    continue;
                 }
+                next = Some(cut);
+                cut
             };
             self.noted(line.lag_ms)
                 .idle(number, windows, &(from..range.end), from_ms, -1);
@@ -541,8 +540,8 @@ impl Noted<'_> {
             let split = onset_ms.checked_sub(1).map_or(places.start, until);
             self.board.add_kill(line, places, Cause::IdleTimeout, sign);
             self.early(line, &(places.start..split), sign);
-            for place in split..places.end {
-                let at_ms = from_ms + windows[place];
+            for (place, window_ms) in (split..places.end).zip(&windows[split..places.end]) {
+                let at_ms = from_ms + window_ms;
                 self.board.add_detection(line, place, at_ms - onset_ms);
             }
             let fixed = i128::from(from_ms) + i128::from(self.lag_ms) - i128::from(onset_ms);

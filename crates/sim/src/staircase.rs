@@ -532,14 +532,14 @@ impl Crossings {
     fn take(&mut self, output: &Output, next: usize) {
         match output {
             Output::SegmentStarted { at, .. } => self.origin_ms = at.as_u64(),
-            Output::TurnStop { at, cap } => {
-                if self.stops.last().is_none_or(|last| last.cap < *cap) {
-                    self.stops.push(Stop {
-                        cap: *cap,
-                        at_ms: at.as_u64(),
-                        unseen: next,
-                    });
-                }
+            Output::TurnStop { at, cap }
+                if self.stops.last().is_none_or(|last| last.cap < *cap) =>
+            {
+                self.stops.push(Stop {
+                    cap: *cap,
+                    at_ms: at.as_u64(),
+                    unseen: next,
+                });
             }
             Output::Silence(silence) => self.take_silence(silence),
             _ => {}

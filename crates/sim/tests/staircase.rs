@@ -102,11 +102,11 @@ fn one_pass_answers_every_number() {
 /// Candidates of a random sweep: a few shapes, each with several numbers, and a row of windows.
 fn candidates(draw: &mut Draw) -> Vec<Candidate> {
     let mut policies = Vec::new();
-    for _ in 0..1 + draw.below(3) {
+    for _ in 0..=draw.below(3) {
         let shape = random::shaped(draw);
-        for _ in 0..1 + draw.below(4) {
+        for _ in 0..=draw.below(4) {
             let policy = random::numbered(draw, &shape);
-            for _ in 0..1 + draw.below(5) {
+            for _ in 0..=draw.below(5) {
                 let mut policy = policy.clone();
                 policy.idle.window = draw.limit(14);
                 policies.push(policy);
@@ -340,7 +340,7 @@ fn parts_add_up_in_any_order() {
         let summary = summarise(&InMemory::new(&fleet), &question)
             .unwrap()
             .to_bytes();
-        let mut parts: Vec<Fleet> = (0..1 + draw.below(6)).map(|_| Fleet::default()).collect();
+        let mut parts: Vec<Fleet> = (0..=draw.below(6)).map(|_| Fleet::default()).collect();
         for run in &fleet.runs {
             let part = draw.below(parts.len() as u64) as usize;
             parts[part].runs.push(run.clone());

@@ -400,7 +400,7 @@ mod tests {
             let go = std::sync::atomic::AtomicBool::new(false);
             let request = crate::ImportRequest::default();
             let dataset =
-                crate::pipeline::import(&request, found, writer, &crate::Silent, &go).unwrap();
+                crate::pipeline::import(&request, &found, writer, &crate::Silent, &go).unwrap();
             let runs = dataset.fleet().unwrap();
             runs.into_iter()
                 .map(|run| (run.events, run.measured, run.started_at_ms))

@@ -116,7 +116,7 @@ pub fn import_to_dataset(
     let found = find(request)?;
     import(
         request,
-        found,
+        &found,
         DatasetWriter::in_folder(out)?,
         progress,
         cancel,
@@ -136,7 +136,7 @@ impl Dataset {
         let found = find(request)?;
         import(
             request,
-            found,
+            &found,
             DatasetWriter::in_memory()?,
             progress,
             cancel,
@@ -155,7 +155,7 @@ fn find(request: &ImportRequest) -> Result<Vec<Found>, TelemetryError> {
 /// Imports the files of `found`, which have their names already.
 pub(crate) fn import(
     request: &ImportRequest,
-    found: Vec<Found>,
+    found: &[Found],
     writer: DatasetWriter,
     progress: &dyn Progress,
     cancel: &AtomicBool,
@@ -175,7 +175,7 @@ pub(crate) fn import(
         strays: 0,
         first_stray: None,
     };
-    let mut files = found.as_slice();
+    let mut files = found;
     while !files.is_empty() {
         let (window, rest) = files.split_at(ahead::window(request, files).max(1));
         files = rest;

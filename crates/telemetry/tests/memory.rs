@@ -2,7 +2,7 @@
 //!
 //! `POLICYSIM_BIG_LOG_MB=3072` imports three gigabytes, and a line of 200 MB, instead of the small sizes.
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 mod big_log;
 
@@ -55,7 +55,7 @@ fn one_run(folder: &Path, n_records: u64, result_bytes: usize) -> u64 {
     assert_eq!(runs[0].end, RecordedEnd::OpenInTool);
     assert_eq!(runs[0].measured.silence_ms, GAP_MS);
     assert_eq!(u64::from(runs[0].measured.tools), n_lines / 2 - 1);
-    eprintln!(
+    println!(
         "{} MiB in {n_lines} lines: {} MiB more than before, {} MiB in all",
         totals.n_bytes / MIB,
         taken / MIB,

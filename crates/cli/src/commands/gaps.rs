@@ -21,6 +21,7 @@ use crate::output;
 use crate::{data, policy_file};
 
 /// Collects the samples and prints them.
+#[expect(clippy::too_many_lines, reason = "one result, field after field")]
 pub(super) fn run(args: &GapsArgs, global: &GlobalArgs) -> Result<ExitStatus> {
     if let Some(path) = args.plot.as_ref().filter(|path| !plot::is_text(path)) {
         plot::check(path)?;

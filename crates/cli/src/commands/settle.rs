@@ -38,6 +38,10 @@ struct Cell {
 }
 
 /// Simulates and prints.
+#[expect(
+    clippy::single_match_else,
+    reason = "two sources of runs, side by side"
+)]
 pub(super) fn run(args: &SettleArgs, global: &GlobalArgs) -> Result<ExitStatus> {
     let habits = habits(args)?;
     let mut notes = Vec::new();

@@ -64,7 +64,7 @@ pub(super) fn run(args: &SweepArgs, global: &GlobalArgs) -> Result<ExitStatus> {
     let question = question(args, global)?;
     let mut loaded = data::load(&args.data, global)?;
     if loaded.samples_only {
-        loaded = super::synth::resampled(loaded, global)?;
+        loaded = super::synth::resampled(&loaded, global)?;
     }
     if loaded.header.runs == 0 {
         bail!("{} holds no run to sweep over", loaded.header.name);

@@ -73,7 +73,7 @@ fn fitted(args: &SynthFitArgs, global: &GlobalArgs) -> Result<ExitStatus> {
 }
 
 /// Whole runs drawn from a model of samples, as many as the samples are worth, and the words that say so.
-pub(super) fn resampled(samples: data::Loaded, global: &GlobalArgs) -> Result<data::Loaded> {
+pub(super) fn resampled(samples: &data::Loaded, global: &GlobalArgs) -> Result<data::Loaded> {
     let shown = &samples.header.name;
     let found = fit_samples(&samples.fleet, "samples", shown)
         .with_context(|| format!("cannot resample runs from {shown}"))?;

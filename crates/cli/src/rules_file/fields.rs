@@ -1,6 +1,7 @@
 //! The fields of one rule, and what their values may be.
 
 use super::keys::{RULE_KEYS, hint};
+#[allow(clippy::wildcard_imports)] // one module in two files
 use super::*;
 
 /// One key with its value.

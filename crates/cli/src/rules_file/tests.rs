@@ -33,7 +33,7 @@ fn faults_name_line_key_and_the_nearest() {
     );
     refused(
         "[[rule]]\nmetric = \"false_kill_rate\"\nmax = \"300s\"",
-        "3: max 300s: expected a share such as 0.1% or 0.001: probability \"300s\" is not a decimal between 0 and 1",
+        "3: max 300s: expected a share such as 0.1% or 0.001: `300s` is not a probability, expected a decimal between 0 and 1 with at most 18 digits, for example 0.999",
     );
     refused(
         "[[rule]]\nmetric = \"detection_time\"\nquantile = \"p99\"\nmax = 600",

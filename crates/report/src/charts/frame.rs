@@ -267,7 +267,7 @@ pub(super) fn legend(
                 canvas.outline((x, y - 6.0), (x + 22.0, y + 6.0), colour, 1.0);
             }
             Sample::Tick(colour) => {
-                canvas.line(vec![(x + 11.0, y - 5.0), (x + 11.0, y + 5.0)], colour, 1.0)
+                canvas.line(vec![(x + 11.0, y - 5.0), (x + 11.0, y + 5.0)], colour, 1.0);
             }
         }
         canvas.text((x + 28.0, y), &text, Side::Start, SMALL, colour::INK);

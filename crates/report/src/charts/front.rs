@@ -9,6 +9,10 @@ use crate::units::{duration, grouped, percent};
 /// Across, the median time until a hang is noticed; up, the one-sided 95 % upper limit of the false-kill rate.
 ///
 /// Cells in which a hang is never noticed have no place on it; `None` when no cell has one.
+#[expect(
+    clippy::too_many_lines,
+    reason = "one picture, told from top to bottom"
+)]
 pub fn front(sweep: &Sweep) -> Option<Canvas> {
     let point = |cell: &Cell| {
         Some((

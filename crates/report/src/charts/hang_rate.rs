@@ -13,6 +13,10 @@ const ENDS: (f64, f64) = (0.000_1, 1.0);
 
 /// A step per window that is ever the cheapest; `None` when nothing could be compared on cost. `rates` are places where
 /// a page can put a mark.
+#[expect(
+    clippy::too_many_lines,
+    reason = "one picture, told from top to bottom"
+)]
 pub fn hang_rate(sweep: &Sweep, rates: &[f64]) -> Option<Canvas> {
     let cost = &sweep.cost;
     if cost.best_for.is_empty() {

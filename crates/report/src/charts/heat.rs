@@ -18,6 +18,10 @@ const MOST: usize = 24;
 
 /// False-kill rates over idle windows and total budgets; where another axis is swept, at the candidate's value of it.
 /// `None` without an idle axis, or when an axis is too long to be read.
+#[expect(
+    clippy::too_many_lines,
+    reason = "one picture, told from top to bottom"
+)]
 pub fn heat(sweep: &Sweep, candidate: Option<usize>) -> Option<Canvas> {
     if !sweep.axes.iter().any(|key| key == ACROSS) {
         return None;

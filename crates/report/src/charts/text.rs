@@ -22,10 +22,8 @@ pub fn survival(name: &str, curve: &Curve, windows: &[(u64, String)]) -> String 
         grouped(curve.n),
         grouped(curve.cut)
     );
-    let mut least = 1.0;
     let mut decades = 0_u32;
-    while curve.n > 0 && least > 0.9 / curve.n as f64 {
-        least /= 10.0;
+    while 10_u64.saturating_pow(decades) < curve.n {
         decades += 1;
     }
     for reach in &curve.reaches {

@@ -26,6 +26,10 @@ const LANE: f64 = 19.0;
 const BEFORE: u64 = 3;
 
 /// The stretch of the run around its firing; the whole run where there is none.
+#[expect(
+    clippy::too_many_lines,
+    reason = "one picture, told from top to bottom"
+)]
 pub fn timeline(run: &str, window: Option<Millis>, line: &Timeline, end_ms: u64) -> Canvas {
     let fired = line.replayed.is_kill();
     let at_ms = line.replayed.verdict.at.as_u64();

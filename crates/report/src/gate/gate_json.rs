@@ -94,6 +94,7 @@ fn figure(figure: &Figure, unit: Unit) -> Json {
     Json::Object(object)
 }
 
+#[expect(clippy::too_many_lines, reason = "one document, part after part")]
 fn detail(detail: &Detail, put: &mut impl FnMut(&str, Json) -> Option<Json>) {
     match detail {
         Detail::Figure {

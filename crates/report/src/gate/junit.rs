@@ -1,4 +1,4 @@
-//! A gate as JUnit XML: a suite with a case per check. What could not be decided is skipped with its reason, never
+//! A gate as `JUnit` XML: a suite with a case per check. What could not be decided is skipped with its reason, never
 //! passed, unless the rules say what it counts as.
 
 use policysim_sim::gate::{Check, Code, Verdict};
@@ -8,7 +8,7 @@ use super::{GateResult, words};
 use crate::table::one_line;
 
 impl GateResult {
-    /// The result as JUnit XML, without times or host names: the same result gives the same bytes.
+    /// The result as `JUnit` XML, without times or host names: the same result gives the same bytes.
     ///
     /// # Errors
     /// Never for memory; the serializer's errors are passed on.

@@ -1,4 +1,4 @@
-//! What `policysim gate` prints, from one result: text, JSON, JUnit, GitHub annotations, a job summary.
+//! What `policysim gate` prints, from one result: text, JSON, `JUnit`, `GitHub` annotations, a job summary.
 
 use policysim_sim::gate::{Check, Gate, Verdict};
 

@@ -117,20 +117,20 @@ fn of_block(block: &Block, charts: &[(&str, String)]) -> String {
     match block {
         Block::Prose(prose) => format!("<p>{}</p>\n", of_prose(prose)),
         Block::List(items) => {
-            let items: String = items
-                .iter()
-                .map(|item| format!("<li>{}</li>\n", of_prose(item)))
-                .collect();
-            format!("<ul>\n{items}</ul>\n")
+            let mut list = String::from("<ul>\n");
+            for item in items {
+                list.push_str(&format!("<li>{}</li>\n", of_prose(item)));
+            }
+            list.push_str("</ul>\n");
+            list
         }
         Block::Grid(grid) => of_grid(grid),
-        Block::Chart(name) => charts
-            .iter()
-            .filter(|(of, _)| of == name)
-            .map(|(_, svg)| {
+        Block::Chart(name) => {
+            let chart = charts.iter().find(|(of, _)| of == name);
+            chart.map_or_else(String::new, |(_, svg)| {
                 format!("<figure id=\"chart-{name}\" tabindex=\"0\">\n{svg}</figure>\n")
             })
-            .collect(),
+        }
         Block::Code(_, code) => {
             let lines: Vec<String> = code.lines().map(escaped).collect();
             format!("<pre><code>{}</code></pre>\n", lines.join("\n"))
@@ -203,6 +203,7 @@ fn of_grid(grid: &Grid) -> String {
 }
 
 /// The controls and what they choose; without runs, or with too many cells, nothing.
+#[expect(clippy::too_many_lines, reason = "one document, part after part")]
 fn what_if(text: &mut String, report: &Report) {
     let map = report.map();
     let Some(explorer) = report.runs.as_ref().map(|runs| &runs.explorer) else {

@@ -351,8 +351,10 @@ impl Report {
             "confidence = 0.95\n\n[[rule]]\nname = \"no contradiction between limits\"\ncheck = \"all\"\n",
         );
         if let Some(rate) = sweep.constraints.max_false_kill_rate {
+            // A percentage: a bare share of a tenth or more would be refused as one whose sign was forgotten.
+            let percent = policysim_sim::stats::json(rate * 100.0);
             text.push_str(&format!(
-                "\n[[rule]]\nname = \"runs that live are not killed\"\nmetric = \"false_kill_rate\"\nmax = {rate}\n"
+                "\n[[rule]]\nname = \"runs that live are not killed\"\nmetric = \"false_kill_rate\"\nmax = \"{percent}%\"\n"
             ));
         }
         let window = self.candidate.policy.idle.window;

@@ -29,10 +29,13 @@ pub struct Costs {
     /// Per restart, hang rate and cell, ms per run on the runs that rank cells; `None` for a window that is off.
     pub per_run_ms: Vec<Vec<Vec<Option<f64>>>>,
     /// Per restart, hang rate and sequence: the cheapest cell, from 1, and its cost.
-    pub cheapest: Vec<Vec<Vec<Option<(usize, f64)>>>>,
+    pub cheapest: Vec<Vec<Vec<Cheapest>>>,
     /// The sequence (the cells that differ in their idle window alone) that each cell is in.
     pub sequence_of: Vec<usize>,
 }
+
+/// The cheapest cell, from 1, and its cost, ms per run; `None` where there is none.
+pub type Cheapest = Option<(usize, f64)>;
 
 /// What the sweep does not tell of its cells.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -99,13 +102,12 @@ impl Report {
                 let at: Vec<usize> = map.axes.iter().zip(&values).map(|(key, values)| {
                     values.iter().position(|value| *value == cell.setting(key)).unwrap_or(0)
                 }).collect();
-                self.page_cell(map, explorer, index, cell, &at, &groups)
+                Self::page_cell(map, explorer, index, cell, &at, &groups)
             }).collect::<Vec<_>>(),
         })
     }
 
     fn page_cell(
-        &self,
         map: &Sweep,
         explorer: &Explorer,
         index: usize,

@@ -26,7 +26,7 @@ impl Report {
         section.add(Block::Title("Against the policy in force".to_owned()));
         match (&runs.comparison, &self.current) {
             (Some(comparison), Some(current)) => {
-                self.compared(&mut section, comparison, &current.name)
+                self.compared(&mut section, comparison, &current.name);
             }
             _ => section.say(
                 Prose::new("No policy in force was named with ")

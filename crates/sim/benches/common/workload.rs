@@ -33,12 +33,20 @@ impl Draw {
         self.unit() <= share
     }
 
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a load for benches may differ between machines"
+    )]
     fn lognormal(&mut self, median: f64, sigma: f64) -> f64 {
         let normal = (-2.0 * self.unit().ln()).sqrt() * (std::f64::consts::TAU * self.unit()).cos();
         median * (sigma * normal).exp()
     }
 
     /// In ms.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a load for benches may differ between machines"
+    )]
     fn pre_token(&mut self) -> u64 {
         let seconds = if self.chance(0.0756) {
             20.0 / self.unit().sqrt()
@@ -79,13 +87,13 @@ pub(crate) fn run(seed: u64, number: u64, batch: &mut Batch) {
             }
         }
         at += draw.pre_token();
-        for _ in 0..1 + draw.lognormal(29.0, 0.8) as u64 {
+        for _ in 0..=draw.lognormal(29.0, 0.8) as u64 {
             push(batch, at, Kind::MessageUpdate, 0);
             at += 20 + draw.below(81);
         }
         if draw.chance(0.7) {
             tools(&mut draw, &mut at, &mut calls, |at, kind, id| {
-                push(batch, at, kind, id)
+                push(batch, at, kind, id);
             });
         }
         if draw.chance(0.01) {

@@ -282,6 +282,7 @@ mod tests {
     use crate::summary::summarise;
     use crate::sweep::{Grouping, sweep};
     use crate::synth::{Generator, Model, Options, Sampling};
+    use crate::tally::Tally;
 
     fn summary_of(fleet: &Fleet, policy: &Policy) -> Summary {
         let candidate = Candidate {
@@ -296,6 +297,24 @@ mod tests {
         };
         let summary = summarise(&InMemory::new(fleet), &question).unwrap();
         Summary::from_bytes(&summary.to_bytes()).unwrap()
+    }
+
+    fn runs_by_group_agree(found: &Outcomes, strata: &Strata, tallies: &[Tally]) {
+        for (group, (key, name)) in strata.groups().iter().enumerate() {
+            let at = StratumKey::ALL
+                .iter()
+                .position(|known| known == key)
+                .unwrap();
+            let number = found.groups[at]
+                .iter()
+                .position(|known| known == name)
+                .unwrap();
+            let runs = found
+                .runs
+                .iter()
+                .filter(|run| run.strata[at] as usize == number && !run.fate.is_hung());
+            assert_eq!(runs.count() as u64, tallies[group].runs, "{name}");
+        }
     }
 
     /// The sweep counts the same runs in another way: every total must agree.
@@ -387,21 +406,7 @@ mod tests {
                 sum(|run| run.work_ms),
                 cell.all.work_lost_ms + cell.all.doubtful_work_ms
             );
-            for (group, (key, name)) in strata.groups().iter().enumerate() {
-                let at = StratumKey::ALL
-                    .iter()
-                    .position(|known| known == key)
-                    .unwrap();
-                let number = found.groups[at]
-                    .iter()
-                    .position(|known| known == name)
-                    .unwrap();
-                let runs = found
-                    .runs
-                    .iter()
-                    .filter(|run| run.strata[at] as usize == number && !run.fate.is_hung());
-                assert_eq!(runs.count() as u64, cell.all.strata[group].runs, "{name}");
-            }
+            runs_by_group_agree(&found, &strata, &cell.all.strata);
         }
     }
 }

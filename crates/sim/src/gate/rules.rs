@@ -292,6 +292,7 @@ pub struct DriftRule {
 
 /// What must be at hand to decide rules.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[allow(clippy::struct_excessive_bools)] // a list of things to collect, each or not
 pub struct Needs {
     /// Runs or a dataset's counts.
     pub data: bool,

@@ -220,14 +220,13 @@ impl<'r> Delegate<'r> {
         let local = now.since(self.born);
         let end = Event::new(Kind::WaitEnd).with_id(CHILD);
         self.dog.handle_event(local, &end);
-        match (again, self.child) {
-            (Some(wait), Some((child, _))) => self.asks(now, child, wait),
-            _ => {
-                self.child = None;
-                if let Some(event) = self.course.run.events.get(self.fed) {
-                    self.late_ms += local.as_u64().saturating_sub(self.local_ms(event.t_ms));
-                }
-            }
+        if let (Some(wait), Some((child, _))) = (again, self.child) {
+            return self.asks(now, child, wait);
+        }
+        self.child = None;
+        if let Some(event) = self.course.run.events.get(self.fed) {
+            let late_ms = local.as_u64().saturating_sub(self.local_ms(event.t_ms));
+            self.late_ms += late_ms;
         }
     }
 

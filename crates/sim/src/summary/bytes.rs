@@ -243,7 +243,7 @@ impl Reader<'_> {
         (0..len).map(|_| read(self)).collect()
     }
 
-    fn sum(&mut self, last: &mut u64, change: u64) -> Read<u64> {
+    fn sum(last: &mut u64, change: u64) -> Read<u64> {
         *last = last.checked_add(change).ok_or(DamagedSummary::Changed)?;
         Ok(*last)
     }
@@ -294,12 +294,12 @@ impl Reader<'_> {
         let mut last = 0;
         let active = self.list(|reader| {
             let number = reader.number()?;
-            Ok((reader.sum(&mut last, number >> 1)?, number & 1 == 1))
+            Ok((Self::sum(&mut last, number >> 1)?, number & 1 == 1))
         })?;
         let mut last = 0;
         let times = self.list(|reader| {
             let change = reader.number()?;
-            reader.sum(&mut last, change)
+            Self::sum(&mut last, change)
         })?;
         let found = (0..structures).map(|_| self.found()).collect::<Read<_>>()?;
         if active.is_empty() {

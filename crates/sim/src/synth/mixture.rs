@@ -89,14 +89,13 @@ impl Component {
             Self::LogNormal {
                 median, sigma_ppm, ..
             } if x > 0.0 => normal::cdf(libm::log(x / median as f64) / (sigma_ppm as f64 * 1e-6)),
-            Self::LogNormal { .. } => 0.0,
             Self::Pareto {
                 from, alpha_ppm, ..
             } if x > from as f64 => {
                 let alpha = alpha_ppm as f64 * 1e-6;
                 -libm::expm1(-alpha * libm::log(x / from as f64))
             }
-            Self::Pareto { .. } => 0.0,
+            Self::LogNormal { .. } | Self::Pareto { .. } => 0.0,
             Self::Uniform { from, to, .. } => {
                 ((x - from as f64) / (to - from) as f64).clamp(0.0, 1.0)
             }

@@ -7,7 +7,8 @@
 //! It makes a dataset of that many events by fixed laws, then runs itself again and again, a part of the work per
 //! process and the two sides of a ratio in turn, and prints the medians. CPU time is that of the whole process, from
 //! its start to its result. `--pairs 5` says how often, `--keep DIR` where the data stay for the next time.
-#![allow(clippy::print_stdout, clippy::unwrap_used)]
+#![allow(clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
+#![allow(clippy::disallowed_methods)] // it measures time
 
 #[path = "../../tests/big_log/mod.rs"]
 mod big_log;
@@ -113,7 +114,7 @@ fn in_turn(pairs: usize, one: (&str, &Path), other: (&str, &Path)) -> (Cost, Cos
         costs.0.push(part(one.0, one.1, 1));
         costs.1.push(part(other.0, other.1, 1));
     }
-    (Cost::median(costs.0), Cost::median(costs.1))
+    (Cost::median(&costs.0), Cost::median(&costs.1))
 }
 
 fn row(goal: &str, ratio: f64, bound: &str, measured: &str) {

@@ -8,6 +8,7 @@ use policysim_sim::run::Symbols;
 use policysim_sim::scan::{Batch, InMemory, RunView};
 use policysim_sim::staircase::{Crossings, Structure, shape};
 use policysim_sim::sweep::{Axis, Candidate, Question, candidates, sweep_scan};
+use policysim_sim::tally::CellCounts;
 
 use crate::parts::{cpu_s, policy};
 use crate::{median, row, workload};
@@ -15,7 +16,7 @@ use crate::{median, row, workload};
 const EVENTS: usize = 2_000_000;
 
 /// Measures and prints G2, G3 and G8.
-pub fn goals(pairs: usize) {
+pub(crate) fn goals(pairs: usize) {
     let batches = workload::batches(1, EVENTS, 1 << 16);
     let symbols = Symbols::default();
     let source = InMemory::of_batches(&symbols, batches.clone());
@@ -113,7 +114,7 @@ fn sweep(source: &InMemory<'_>, candidates: &[Candidate]) -> u64 {
         seed: 0,
     };
     let Ok(swept) = sweep_scan(source, &question, &|_| {});
-    swept.cells(false).iter().map(|cell| cell.killed()).sum()
+    swept.cells(false).iter().map(CellCounts::killed).sum()
 }
 
 fn bare_columns(batches: &[Batch]) -> u64 {

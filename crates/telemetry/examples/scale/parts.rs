@@ -21,16 +21,16 @@ use crate::workload;
 
 /// What a part cost.
 #[derive(Clone, Debug)]
-pub struct Cost {
-    pub wall_s: f64,
-    pub cpu_s: f64,
-    pub peak_mib: f64,
+pub(crate) struct Cost {
+    pub(crate) wall_s: f64,
+    pub(crate) cpu_s: f64,
+    pub(crate) peak_mib: f64,
     /// A fingerprint of its answer.
-    pub answer: u64,
+    pub(crate) answer: u64,
 }
 
 impl Cost {
-    pub fn read(line: &str) -> Self {
+    pub(crate) fn read(line: &str) -> Self {
         let numbers: Vec<f64> = line.split(' ').map(|n| n.trim().parse().unwrap()).collect();
         Self {
             wall_s: numbers[0],
@@ -41,7 +41,7 @@ impl Cost {
     }
 
     /// The median of each figure.
-    pub fn median(costs: Vec<Self>) -> Self {
+    pub(crate) fn median(costs: &[Self]) -> Self {
         let of = |figure: fn(&Self) -> f64| crate::median(costs.iter().map(figure).collect());
         Self {
             wall_s: of(|cost| cost.wall_s),
@@ -53,7 +53,7 @@ impl Cost {
 }
 
 /// Does the part, and prints what it cost.
-pub fn run(name: &str, data: &Path, threads: usize) {
+pub(crate) fn run(name: &str, data: &Path, threads: usize) {
     let begun = Instant::now();
     rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
@@ -82,7 +82,7 @@ pub fn run(name: &str, data: &Path, threads: usize) {
 }
 
 /// CPU time of this process' threads, to the nanosecond.
-pub fn cpu_s() -> f64 {
+pub(crate) fn cpu_s() -> f64 {
     let tasks = fs::read_dir("/proc/self/task").unwrap();
     let of = |task: fs::DirEntry| {
         let stat = fs::read_to_string(task.path().join("schedstat")).ok()?;
@@ -100,7 +100,7 @@ fn peak_mib() -> f64 {
 }
 
 /// Writes a dataset of that many events.
-pub fn generate(out: &Path, events: u64) -> u64 {
+pub(crate) fn generate(out: &Path, events: u64) -> u64 {
     let mut writer = DatasetWriter::in_folder(out).unwrap();
     let symbols = Symbols::default();
     let (mut written, mut number) = (0, 0);
@@ -117,12 +117,12 @@ pub fn generate(out: &Path, events: u64) -> u64 {
     number
 }
 
-pub fn policy() -> Policy {
+pub(crate) fn policy() -> Policy {
     presets::find("pi-desktop-0129").unwrap()
 }
 
 /// So many idle windows, from 5 s to an hour.
-pub fn windows(count: u64) -> Vec<Candidate> {
+pub(crate) fn windows(count: u64) -> Vec<Candidate> {
     let step = (3_595_000 / count).max(1);
     let last = 5000 + step * (count - 1);
     let axis = Axis {

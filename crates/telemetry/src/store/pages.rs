@@ -222,6 +222,7 @@ impl Chunk {
     }
 }
 
+#[allow(clippy::needless_pass_by_value)] // as `map_err` hands it over
 pub(super) fn oos(what: impl ToString) -> ParquetError {
     ParquetError::OutOfSpec(what.to_string())
 }

@@ -8,6 +8,7 @@ use policysim_report::sizing::settled::{SettledByWait, SettledLine, Simulated};
 use policysim_report::sizing::{LENGTHS_MS, Named, Report, RunFacts, Shown, measured};
 use policysim_sim::choose::share_settled;
 use policysim_sim::compare::{compare, most_expensive_false_kill};
+use policysim_sim::gaps::GapQuantile;
 use policysim_sim::gaps::curve::{Curve, curve, log_lengths};
 use policysim_sim::ledger;
 use policysim_sim::run::Fleet;
@@ -68,7 +69,7 @@ pub(super) fn report(
     );
     let split = WindowSplit::new(
         &candidate.policy,
-        measured(&gaps).and_then(|quantile| quantile.point()),
+        measured(&gaps).and_then(GapQuantile::point),
     );
     let mut report = Report {
         title: super::title(args, &candidate.name, facts.sweep.task_wait_ms),

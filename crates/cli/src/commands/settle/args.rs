@@ -31,16 +31,16 @@ pub(crate) struct SettleArgs {
     /// Idle windows in place of the policies' own
     #[arg(long, value_name = "GRID")]
     pub(crate) idle: Option<String>,
-    /// Lengths of the parents' waits [default: the policy's task_wait.timeout]
+    /// Lengths of the parents' waits [default: the policy's `task_wait.timeout`]
     #[arg(long, value_name = "GRID")]
     pub(crate) wait: Option<String>,
-    /// What an expiry makes a parent do, one or several [default: as the policy's task_wait.on_expiry reads it]
+    /// What an expiry makes a parent do, one or several [default: as the policy's `task_wait.on_expiry` reads it]
     #[arg(long, value_enum, value_name = "REACTION", value_delimiter = ',')]
     pub(crate) on_expiry: Vec<ReactionArg>,
     /// With --on-expiry judge: expiries in a row without a change of the heartbeat until a delegate is stopped
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) unchanged: u32,
-    /// Whether a wait is for all delegates or for some [default: the policy's task_wait.mode]
+    /// Whether a wait is for all delegates or for some [default: the policy's `task_wait.mode`]
     #[arg(long, value_enum, value_name = "MODE")]
     pub(crate) mode: Option<ModeArg>,
     /// With --mode any: how many delegates must settle

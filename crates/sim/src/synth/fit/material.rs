@@ -239,12 +239,12 @@ impl Material {
             }
             WaitKind::PreTokenErr | WaitKind::Continuation => turn.answered = true,
             WaitKind::Tool | WaitKind::ToolEscalated | WaitKind::Subagent | WaitKind::Human => {
+                // A recorded approval is drawn apart from the call that it holds up.
+                let own_ms = wait.ms.saturating_sub(turn.approved(event.id));
                 let name = symbols.name(event.name).to_owned();
-                waits.of_tools.push((name.clone(), wait.ms));
-                self.tools
-                    .entry((wait.kind, name))
-                    .or_default()
-                    .add(wait.ms, 1);
+                waits.of_tools.push((name.clone(), own_ms));
+                let tools = &mut self.tools;
+                tools.entry((wait.kind, name)).or_default().add(own_ms, 1);
             }
             WaitKind::Approval => {
                 self.approvals += 1;

@@ -248,17 +248,7 @@ fn fitted_population(name: &str, material: &Material) -> Result<PopulationDocume
         )?),
         run: BTreeMap::from([(RunFigure::Turns, values(Unit::Turns, &material.turns)?)]),
         roles: roles(material)?,
-        models: WeightedList {
-            assumed: false,
-            list: material
-                .models
-                .iter()
-                .map(|(name, runs)| Weighted {
-                    name: name.clone(),
-                    weight: u32::try_from(*runs).unwrap_or(u32::MAX),
-                })
-                .collect(),
-        },
+        models: models(material),
         tools: tools(material)?,
         streaming,
         retry: retry(material, &mut wait)?,
@@ -314,6 +304,30 @@ fn by_model(material: &Material) -> (ByModel, BTreeMap<WaitKind, Counts>) {
         }
     }
     (enough, base)
+}
+
+/// Models by the waits that they make rather than by their runs, so that the waits of all of them together are those of
+/// the record though their runs differ in length.
+fn models(material: &Material) -> WeightedList {
+    let mut weights: BTreeMap<&str, u64> = BTreeMap::new();
+    for run in &material.by_run {
+        *weights.entry(&run.model).or_default() += run.of_model.len() as u64;
+    }
+    if weights.values().all(|waits| *waits == 0) {
+        weights = material
+            .models
+            .iter()
+            .map(|(name, n)| (name.as_str(), *n))
+            .collect();
+    }
+    let weighted = |(name, waits): (&str, u64)| Weighted {
+        name: name.to_owned(),
+        weight: u32::try_from(waits).unwrap_or(u32::MAX),
+    };
+    WeightedList {
+        assumed: false,
+        list: weights.into_iter().map(weighted).collect(),
+    }
 }
 
 fn roles(material: &Material) -> Result<RoleList, ModelError> {

@@ -301,7 +301,7 @@ fn next_mark(bytes: &[u8], start: usize) -> Option<usize> {
 }
 
 fn is_mark(byte: u8) -> bool {
-    (byte == b'"') | (byte == b'\\') | (byte < b' ')
+    matches!(byte, b'"' | b'\\' | 0..b' ')
 }
 
 /// The highest bit of each of eight bytes that is a mark, up to the first one exactly: a byte is zero, or less than
