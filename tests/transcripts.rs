@@ -1,6 +1,7 @@
 //! Transcripts of whole sessions at the prompt, and the commands that README.md shows.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use crate::{Place, files, fleet, repository};
 
@@ -59,6 +60,9 @@ fn place() -> Place {
     for name in ["my-policy.toml", "policy.toml"] {
         place.write(name, "preset = \"pi-desktop-0129\"\nidle = \"360s\"\n");
     }
+    // stands for the agent that the README watches
+    let pi = place.write("bin/pi", "#!/bin/sh\necho working\n");
+    fs::set_permissions(pi, fs::Permissions::from_mode(0o755)).unwrap();
     place.write("gate.toml", "[[rule]]\ncheck = \"all\"\n");
     place.write(
         "waits.csv",
@@ -72,7 +76,10 @@ fn every_command_that_the_readme_shows_works() {
     let place = place();
     let lines = readme_lines();
     for line in &lines {
-        let script = format!("policysim() {{ '{}' \"$@\"; }}\n{line}", crate::POLICYSIM);
+        let script = format!(
+            "PATH=\"$PWD/bin:$PATH\"\npolicysim() {{ '{}' \"$@\"; }}\n{line}",
+            crate::POLICYSIM
+        );
         let done = crate::finish(place.command("sh").args(["-e", "-c", &script]));
         assert_eq!(done.code, Some(0), "{line}\n{}", done.stderr);
         assert!(!done.stdout.is_empty(), "{line}");

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use policysim_policy::document::{self, Value};
-use policysim_policy::{Cause, Millis, check, duration, nearest};
+use policysim_policy::{Cause, Millis, Policy, check, duration, nearest};
 use policysim_sim::gate::{
     Bound, Cluster, Compare, DriftRule, FigureRule, FindingsRule, KeyRule, Mapping, Metric,
     Operand, Rule, Rules, SameRule, Scope, Source, Subject, Unit,
@@ -296,7 +296,12 @@ fn key(fields: &mut Fields) -> Result<KeyRule, Wrong> {
     let key = fields.must("key", Field::policy_key)?;
     let mut found: Option<KeyRule> = None;
     for compare in Compare::ALL {
-        let Some(operand) = fields.take(compare.name(), Field::operand)? else {
+        let operand = |field: &Field| {
+            let operand = field.operand()?;
+            fits(&key, &operand).map_err(|why| format!("{}: {why}", compare.name()))?;
+            Ok(operand)
+        };
+        let Some(operand) = fields.take(compare.name(), operand)? else {
             continue;
         };
         if let Some(other) = found {
@@ -321,6 +326,21 @@ fn key(fields: &mut Fields) -> Result<KeyRule, Wrong> {
             None,
             format!("key {key} without a comparison: expected one of {names}"),
         )
+    })
+}
+
+/// Whether a policy could have that value: one that it cannot have is a slip of the rule, not of the policy.
+fn fits(key: &str, operand: &Operand) -> Result<(), String> {
+    let Operand::Value(value) = operand else {
+        return Ok(());
+    };
+    let set = Policy::default().set(key, value);
+    set.map_err(|error| {
+        let text = error.to_string();
+        let why = text
+            .strip_prefix(key)
+            .and_then(|text| text.strip_prefix(": "));
+        why.unwrap_or(&text).to_owned()
     })
 }
 

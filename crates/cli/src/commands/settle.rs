@@ -299,10 +299,16 @@ fn asked_changes(args: &SettleArgs) -> Result<(Option<Ppm>, Ppm)> {
 /// A share in parts per million, rounded to the nearest.
 fn ppm(option: &str, text: &str) -> Result<Ppm> {
     let share = rate(option, text)?.to_f64();
-    Ok(Ppm::try_from((share * 1e6).round() as u64)?)
+    ppm_of(share).with_context(|| format!("{option} {text}: expected a share of at most 100%"))
 }
 
-fn changes(
+/// The same of a share.
+pub(super) fn ppm_of(share: f64) -> Option<Ppm> {
+    Ppm::try_from((share * 1e6).round() as u64).ok()
+}
+
+/// What is changed of recorded runs: where none is labelled as hung, some are made to hang, and `notes` says so.
+pub(super) fn changes(
     (hangs, nested): (Option<Ppm>, Ppm),
     some_hang: bool,
     notes: &mut Vec<String>,

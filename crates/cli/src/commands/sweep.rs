@@ -27,10 +27,12 @@ use policysim_sim::strata::StratumKey;
 use policysim_sim::sweep::{
     Axis, Candidate, Question as Asked, candidates, halves, sized_runs, sweep_scan,
 };
+use policysim_sim::synth::Ppm;
 use policysim_sim::verify::{Difference, VerifyError, verify};
 use policysim_telemetry::write_columns;
 
 use super::plot;
+use super::settle::{changes, ppm_of};
 use crate::args::{GlobalArgs, OutputFormat, SweepArgs, SweepBy};
 use crate::exit::ExitStatus;
 use crate::output;
@@ -205,15 +207,21 @@ pub(super) fn answer(
         seed: global.seed,
         ..Resampling::default()
     };
+    let mut notes = notes(&question);
     let settled = if question.args.settle {
-        settled(&question, fleet, global)
+        let given = question.costs.hang_rate.map(Prob::to_f64).and_then(ppm_of);
+        let some_hang = loaded.header.hung > 0;
+        // Labelled hangs are there already; a rate that the costs assume adds none to them.
+        let given = given.filter(|_| !some_hang);
+        let changes = changes((given, Ppm::default()), some_hang, &mut notes);
+        settled(&question, fleet, changes, global)
     } else {
         Vec::new()
     };
     SweepResult {
         settled,
         resampled: focus::focus(fleet, base, candidates, &cost, &evidence, how),
-        notes: notes(&question),
+        notes,
         pareto: choose::pareto(&cells, &figures),
         detectors: swept.detectors(candidates),
         cost,
@@ -239,8 +247,13 @@ pub(super) fn answer(
 }
 
 /// What parents that wait make of every candidate, by simulation.
-fn settled(question: &Question<'_>, fleet: &Fleet, global: &GlobalArgs) -> Vec<Settlement> {
-    let cast = Cast::recorded(fleet, Changes::default(), global.seed);
+fn settled(
+    question: &Question<'_>,
+    fleet: &Fleet,
+    changes: Changes,
+    global: &GlobalArgs,
+) -> Vec<Settlement> {
+    let cast = Cast::recorded(fleet, changes, global.seed);
     let habits = Habits {
         wait: Some(question.task_wait),
         ..Habits::default()

@@ -96,7 +96,7 @@ mod tests {
         // three decades over 64 columns: everything lasts 1 s, a hundredth 60 s
         assert_eq!((bar("1 s"), bar("60 s")), (64, 21));
         assert!(
-            text.contains("< candidate") && text.contains("1 % ["),
+            text.contains("< candidate") && text.contains("1.0 % ["),
             "{text}"
         );
         assert!(

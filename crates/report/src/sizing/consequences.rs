@@ -237,11 +237,13 @@ impl Report {
             return;
         };
         section.say(
-            Prose::new("The most expensive false kill of the candidate: it throws away ")
-                .text(duration(shown.line.lost_ms))
-                .text(" of work. ")
-                .code(shown.replay_command.clone())
-                .text(" prints it line by line."),
+            Prose::new(
+                "The most expensive false kill by silence of the candidate: it throws away ",
+            )
+            .text(duration(shown.line.lost_ms))
+            .text(" of work. ")
+            .code(shown.replay_command.clone())
+            .text(" prints it line by line."),
         );
         section.add(Block::Chart("timeline"));
         let verdict = &shown.line.replayed.verdict;

@@ -155,8 +155,8 @@ mod tests {
             sigma_ppm: 500_000,
         };
         assert_eq!(of(log_normal, 0.5), 5_000);
-        // exp(ln 5000 + 0.5 x 2.3263) = 15,999.8
-        assert_eq!(of(log_normal, 0.99), 16_000);
+        // 5,000 exp(0.5 x 2.3263479) = 16,000.4: the first whole millisecond that reaches it
+        assert_eq!(of(log_normal, 0.99), 16_001);
         let pareto = Component::Pareto {
             weight: 1,
             from: 20_000,

@@ -33,7 +33,7 @@ pub(crate) struct WatchArgs {
     /// Another policy to run beside the enforced one; it only tells
     #[arg(long, value_name = "POLICY")]
     pub(crate) shadow: Vec<String>,
-    /// Write what is observed and decided into this file, as it happens; `policysim import` reads it
+    /// Write what is observed and decided into this file, anew and as it happens; `policysim import` reads it
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
     /// Whose session log counts as a sign of life: auto (by the command's name), none, pi, claude-code, codex, or a file
