@@ -1,7 +1,7 @@
 //! Every mistake that was found once, by the input that showed it.
 
 use std::fmt::Write;
-use std::fs::File;
+use std::fs::{self, File};
 
 use crate::Place;
 
@@ -147,4 +147,36 @@ fn nobody_to_read_stderr_is_no_panic() {
         .args(["gaps", "nope"])
         .stderr(File::options().write(true).open("/dev/full").unwrap());
     assert_eq!(command.status().unwrap().code(), Some(2));
+}
+
+/// Scenario BR-29: a spawn that nothing follows is no success for ever, once the record is known to go on.
+#[test]
+fn a_spawn_without_a_run_is_seen_when_the_record_goes_on() {
+    let place = Place::new();
+    place.write(
+        "spawned.csv",
+        "run,t_ms,kind,started_at_ms\nc,0,spawn,1767225600000\n",
+    );
+    place.write("own.toml", "[idle]\nwindow = \"300s\"\nstartup = \"60s\"\n");
+    let replay = "replay spawned.csv --run c --policy own.toml";
+    let open = place.run(replay).ok();
+    assert!(open.contains("Not killed"), "{open}");
+    let until = format!("{replay} --observed-until 2026-01-01T02:00:00Z");
+    let killed = place.run(&until).ok();
+    assert!(killed.contains("startup_timeout"), "{killed}");
+}
+
+/// A rename over a link or a pipe would have put a plain file in its place.
+#[cfg(unix)]
+#[test]
+fn what_is_no_plain_file_is_written_to_and_not_replaced() {
+    let place = Place::new();
+    place.write("target.svg", "");
+    for (link, target) in [("link.svg", "target.svg"), ("null.svg", "/dev/null")] {
+        std::os::unix::fs::symlink(target, place.path(link)).unwrap();
+        place.run(&format!("gaps --quiet --plot {link}")).ok();
+        assert!(place.path(link).is_symlink(), "{link}");
+    }
+    assert!(place.read("target.svg").starts_with(b"<svg"));
+    assert!(!fs::metadata("/dev/null").unwrap().is_file());
 }

@@ -1,5 +1,6 @@
 //! Where results and messages go: data to stdout, the rest to stderr.
 
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 
@@ -83,11 +84,17 @@ pub(crate) fn unreadable(error: &clap::Error) -> ExitStatus {
 }
 
 /// Writes a file beside its final place and renames it, so that a reader sees the whole of it or nothing.
+///
+/// A link is followed to what it stands for. A pipe or a device is written to as it is: a rename would replace it.
 pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
-    let folder = path
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty());
     let write = || -> io::Result<()> {
+        let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+            return File::options().write(true).open(path)?.write_all(bytes);
+        }
+        let folder = path
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty());
         let mut file = builder().tempfile_in(folder.unwrap_or_else(|| Path::new(".")))?;
         file.write_all(bytes)?;
         file.persist(path)?;

@@ -279,7 +279,7 @@ impl SettleResult {
             return "No hang begins inside a wait here, so no share of them settles in one; see how many waits pass until the parent knows.".to_owned();
         }
         let mut text = format!(
-            "{} under waits of {}{}: {} of the hangs that begin in a wait settle in it; the parent knows of a hang after {} (p50).",
+            "{} under waits of {}{}: {} of the hangs that begin in a wait (n = {}) settle in it; the parent knows of a hang after {} (p50).",
             best.idle.map_or_else(
                 || format!("{} without an idle window", best.policy),
                 |idle| format!("Idle {} ({})", duration::show(idle), best.policy)
@@ -291,6 +291,7 @@ impl SettleResult {
                 ""
             },
             share(&settled.settled_in_wait),
+            grouped(settled.numbers.hangs_in_wait),
             quantile(&settled.knowledge[0]),
         );
         let wronged = settled.numbers.misread + settled.numbers.stopped + settled.numbers.closed;

@@ -550,9 +550,16 @@ impl SweepResult {
         match self.choice.nearest {
             None => format!("No recommendation{asked}: there is nothing to choose from."),
             Some((index, why)) => format!(
-                "No recommendation{asked}: no cell qualifies. Nearest is {}: {}.",
+                "No recommendation{asked}: no cell qualifies. Nearest is {}: {}.{}",
                 self.settings(index),
-                self.why(index, why)
+                self.why(index, why),
+                match self.choice.tests.claims {
+                    0 | 1 => String::new(),
+                    claims => format!(
+                        " The error of 5 % is shared by {} sequences of windows, one per setting of the other axes, which widens each limit.",
+                        grouped(claims)
+                    ),
+                }
             ),
         }
     }

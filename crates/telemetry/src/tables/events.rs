@@ -279,7 +279,12 @@ impl EventsTable {
         };
         let end = open.end.unwrap_or(summary.end);
         let mut end_ms = open.events.last().map_or(0, |event| event.t_ms);
-        let still_open = matches!(end, RecordedEnd::OpenInModel | RecordedEnd::OpenInTool);
+        let still_open = match end {
+            RecordedEnd::OpenInModel | RecordedEnd::OpenInTool => true,
+            // Nothing tells how it ended, nor that it did: it may never have begun (scenario BR-29).
+            RecordedEnd::Unknown => !open.events.iter().any(|event| event.kind == Kind::RunEnd),
+            _ => false,
+        };
         if let Some(until) = observed_until_ms.filter(|_| still_open) {
             end_ms =
                 end_ms.max(u64::try_from(until.saturating_sub(open.started_at_ms)).unwrap_or(0));
