@@ -119,7 +119,7 @@ fn silences(
 /// The shortest window that a summary answers beside the policy's own.
 const LEAST_WINDOW: Millis = Millis::from_secs(30);
 
-/// What a gate on `policy`, and on it with other windows from [`LEAST_WINDOW`] up, budgets and caps, is decided on
+/// What a gate on `policy`, and on it with other windows from 30 s up, budgets and caps, is decided on
 /// without events.
 pub fn summary_of(fleet: &Fleet, policy: &Policy) -> Summary {
     let mut candidates = vec![policy.clone()];
