@@ -108,3 +108,30 @@ fn a_sweep_shows_settlement_where_asked() {
     let table = place.run("sweep telemetry --idle 60s,300s --settle").ok();
     assert!(table.contains("hang to knowledge"), "{table}");
 }
+
+/// Every hang is known after some wait, or never: those of runs that the parent had taken for failed before stand apart.
+#[test]
+fn hangs_are_accounted_for_whatever_the_parent_had_made_of_the_run() {
+    let place = Place::new();
+    let line = "settle --quiet --policy pi-desktop-0119 --wait 60s,600s --on-expiry read-as-failure --parents 400 --hang-rate 5% --format json";
+    let found = json(&place.run(line).ok());
+    let cells = found["cells"].as_array().unwrap();
+    for cell in cells {
+        let text = cell.to_string();
+        let number = |name: &str| -> u64 {
+            let after = text.split(&format!("\"{name}\":")).nth(1).unwrap();
+            let digits = after.split(|c: char| !c.is_ascii_digit()).next().unwrap();
+            digits.parse().unwrap()
+        };
+        let list = text.split("\"hangs_known_after_waits\":[").nth(1).unwrap();
+        let known = list.split(']').next().unwrap().split(',');
+        let known: u64 = known.map(|n| n.parse::<u64>().unwrap()).sum();
+        assert!(number("hangs") > 0, "{text}");
+        assert_eq!(
+            known + number("hangs_never_known"),
+            number("hangs"),
+            "{text}"
+        );
+    }
+    assert_eq!(cells.len(), 2);
+}

@@ -403,6 +403,7 @@ fn counts(settled: &Settlement) -> Vec<(&'static str, u128)> {
         ("hangs_settled_in_wait", n(numbers.settled_in_wait)),
         ("hangs_unsettled", n(numbers.hangs_unsettled)),
         ("hangs_never_known", n(numbers.never_known)),
+        ("hangs_given_up_before", n(numbers.hangs_given_up_before)),
         ("hangs_given_up", n(numbers.given_up)),
         ("false_kills", n(numbers.false_kills)),
         ("healthy_misread", n(numbers.misread)),

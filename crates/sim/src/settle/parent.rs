@@ -227,10 +227,16 @@ impl<'r, 'p> Parent<'r, 'p> {
         if let Some((_, start)) = self.wait
             && start <= onset
             && matches!(how, How::Fired(_))
+            && !self.had_given_up(delegate)
         {
             self.numbers.settled_in_wait += 1;
         }
         self.numbers.slot_hung_ms += u128::from(now.since(onset).as_u64());
+    }
+
+    /// Whether it had taken a delegate for failed before that hung: it does not wait to learn of the hang.
+    fn had_given_up(&self, delegate: usize) -> bool {
+        self.known[delegate].at.is_some() && !self.known[delegate].hung
     }
 
     /// Since when a delegate hangs or hung, unless it was told to end before.
@@ -439,15 +445,19 @@ impl<'r, 'p> Parent<'r, 'p> {
             let Some(onset) = self.hung_since(delegate) else {
                 continue;
             };
+            if settled.is_none() {
+                let hung = self.habits.horizon.since(onset).as_u64();
+                self.numbers.slot_hung_ms += u128::from(hung);
+            }
+            if self.had_given_up(delegate) {
+                self.numbers.hangs_given_up_before += 1;
+                continue;
+            }
             self.numbers.hangs += 1;
             let inside = |(start, end): &(Millis, Millis)| *start <= onset && onset < *end;
             self.numbers.hangs_in_wait += u64::from(self.waits.iter().any(inside));
             self.numbers.never_known += u64::from(self.known[delegate].at.is_none());
-            if settled.is_none() {
-                self.numbers.hangs_unsettled += 1;
-                let hung = self.habits.horizon.since(onset).as_u64();
-                self.numbers.slot_hung_ms += u128::from(hung);
-            }
+            self.numbers.hangs_unsettled += u64::from(settled.is_none());
         }
         self.numbers.parent_ms = u128::from(end.as_u64());
         let small = |wide: u128| u64::try_from(wide).unwrap_or(u64::MAX);

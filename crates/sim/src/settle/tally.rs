@@ -125,7 +125,9 @@ pub struct Numbers {
     pub expiries: u64,
     /// Runs that began to hang and had not been stopped before.
     pub hangs: u64,
-    /// Of those, inside a wait of their parent.
+    /// Hangs of runs that the parent had taken for failed before they hung; in none of the others.
+    pub hangs_given_up_before: u64,
+    /// Of the hangs, inside a wait of their parent.
     pub hangs_in_wait: u64,
     /// Of those, settled before that wait was over.
     pub settled_in_wait: u64,
@@ -210,7 +212,7 @@ impl Tally {
         macro_rules! add {
             ($($field:ident)*) => { $( mine.$field += theirs.$field; )* };
         }
-        add!(parents runs healthy waits expiries hangs hangs_in_wait settled_in_wait hangs_unsettled never_known
+        add!(parents runs healthy waits expiries hangs hangs_given_up_before hangs_in_wait settled_in_wait hangs_unsettled never_known
             given_up false_kills misread stopped closed duplicates duplicate_ms retries retries_alike refused delivered
             blocked_ms parent_ms slot_ms slot_hung_ms);
         for (mine, theirs) in mine.known_after.iter_mut().zip(theirs.known_after) {
