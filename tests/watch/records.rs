@@ -215,7 +215,7 @@ fn a_record_keeps_no_content() {
     let place = Place::new();
     place.write("p.toml", "idle = \"5s\"\n");
     let child = r#"echo 'SECRET words'; echo '{"type":"session","id":"u","cwd":"/SECRET"}'; echo '{"type":"tool_execution_start","toolCallId":"c","toolName":"bash","args":{"command":"SECRET"}}'"#;
-    watch(&place, "--policy p.toml", &["sh", "-c", child]);
+    watch(&place, "--policy p.toml --stream pi", &["sh", "-c", child]);
     let text = fs::read_to_string(place.path("record.jsonl")).unwrap();
     assert!(!text.contains("SECRET"), "{text}");
     assert!(text.contains("bash"), "{text}");
