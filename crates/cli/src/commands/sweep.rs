@@ -163,11 +163,13 @@ pub(super) fn answer(
     let (fleet, candidates) = (&loaded.fleet, &question.candidates);
     let (base, plan) = (&question.base.policy, &question.plan);
     let by = question.args.by;
+    let cluster = question.args.cluster.into();
     let asked = Asked {
         base,
         candidates,
         keys: &strata_keys(by),
         seed: global.seed,
+        cluster,
     };
     let bar = Bar::new(global.quiet, loaded.header.runs, "replaying");
     let swept = sweep_scan(&InMemory::new(fleet), &asked, &|runs| bar.add(runs));
@@ -238,6 +240,7 @@ pub(super) fn answer(
         max_false_kill: question.max_false_kill.to_owned(),
         plan: question.plan,
         protection: evidence.protection,
+        cluster,
         seed: global.seed,
         choice,
         recorded,
@@ -309,6 +312,7 @@ fn verify_pairs(
         candidates: &question.candidates,
         keys: &[],
         seed: global.seed,
+        cluster: question.args.cluster.into(),
     };
     match verify(&InMemory::new(fleet), &asked, u64::from(pairs), global.seed) {
         Ok(verified) => {

@@ -48,7 +48,7 @@ pub const DEFINITIONS: [Definition; 22] = [
     (
         "false-kill-rate",
         "False-kill rate",
-        "False kills per run, runs labelled as hung left out. The interval is Clopper-Pearson at 95 %; the one-sided upper limit, which verdicts take, counts unresolved runs as kills and takes days as the unit where kills come in bad days.",
+        "False kills per run, runs labelled as hung left out. The interval is Clopper-Pearson at 95 %; the one-sided upper limit, which verdicts take, counts unresolved runs as kills and takes days (or sessions, if asked to) as the unit where kills come together on them.",
     ),
     (
         "front",

@@ -3,6 +3,7 @@
 use policysim_policy::duration;
 use policysim_sim::certify::{Protection, StratumVerdict};
 use policysim_sim::choose::{Detection, Rejection};
+use policysim_sim::cluster::Cluster;
 use policysim_sim::focus::{Focus, Rival, Sampled};
 use policysim_sim::grid;
 use policysim_sim::hang_cost::{HangCost, RateSource};
@@ -219,11 +220,20 @@ impl SweepResult {
     /// Dependence, ties, and what the limits in force at recording hide.
     fn about_traps(&self, focus: usize, remarks: &mut Vec<String>) {
         let verdict = &self.choice.verdicts[focus];
-        if let Some(deff) = verdict.day_deff.filter(|&deff| deff > KEYS_MATTER) {
+        if let Some(deff) = verdict.unit_deff.filter(|&deff| deff > KEYS_MATTER) {
+            let (come, by, unit) = match self.cluster {
+                Cluster::Session => ("bunch in sessions", "session", "session"),
+                Cluster::Day | Cluster::Run => ("come in bad days", "calendar day", "day"),
+            };
             remarks.push(format!(
-                "Kills of cell {} come in bad days (design effect {deff:.1} by calendar day): its limit takes the day as the unit.",
+                "Kills of cell {} {come} (design effect {deff:.1} by {by}): its limit takes the {unit} as the unit.",
                 focus + 1
             ));
+        }
+        if self.cluster == Cluster::Run {
+            remarks.push(
+                "Runs are taken as independent (--cluster run): kills that come together widen no limit.".to_owned(),
+            );
         }
         let compounding = self.detectors[focus].and_then(|detector| detector.compounding);
         if let Some(found) = compounding

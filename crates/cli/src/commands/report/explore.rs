@@ -57,7 +57,7 @@ pub(super) fn explorer(
 
 fn costs(map: &SweepResult, fleet: &Fleet, seed: u64) -> Result<Costs> {
     let max_rate = map.constraints.max_false_kill.map(Prob::to_f64);
-    let evidence = Evidence::new(fleet, map.candidates.len(), max_rate, seed);
+    let evidence = Evidence::new(fleet, map.cluster, map.candidates.len(), max_rate, seed);
     let mut restarts_ms: Vec<u64> = RESTARTS_MS
         .into_iter()
         .chain([map.cost.options.restart.as_u64()])

@@ -4,9 +4,10 @@ use anyhow::Result;
 use policysim_policy::{Millis, Policy, duration};
 use policysim_report::sizing::Origin;
 use policysim_report::sizing::facts::Sweep;
+use policysim_sim::cluster::Cluster;
 
 use super::args::ReportArgs;
-use crate::args::{GlobalArgs, OutputFormat, SweepArgs};
+use crate::args::{ClusterBy, GlobalArgs, OutputFormat, SweepArgs};
 use crate::commands::sweep::shell_word;
 
 const IDLE: &str = "60s..600s/60s";
@@ -29,6 +30,7 @@ pub(super) fn sweep_args(args: &ReportArgs, candidate: &Policy) -> Result<SweepA
         task_wait: args.task_wait.clone(),
         by: None,
         max_false_kill: args.max_false_kill.clone(),
+        cluster: args.cluster,
         settle_within_wait: args.settle_within_wait,
         settle: false,
         recorded_idle: args.recorded_idle.clone(),
@@ -106,6 +108,7 @@ pub(super) fn asks_for_runs(args: &ReportArgs) -> Option<&'static str> {
         (args.turns.is_some(), "--turns"),
         (args.task_wait.is_some(), "--task-wait"),
         (args.max_false_kill.is_some(), "--max-false-kill"),
+        (args.cluster != ClusterBy::default(), "--cluster"),
         (args.settle_within_wait, "--settle-within-wait"),
         (args.recorded_idle.is_some(), "--recorded-idle"),
         (args.hang_rate.is_some(), "--hang-rate"),
@@ -141,9 +144,12 @@ pub(super) fn origin(
         }
         text
     };
+    let cluster = Cluster::from(args.cluster);
+    let cluster = (cluster != Cluster::default()).then(|| cluster.name());
     let common = options(&[
         ("--task-wait", args.task_wait.as_deref()),
         ("--max-false-kill", args.max_false_kill.as_deref()),
+        ("--cluster", cluster),
         ("--recorded-idle", args.recorded_idle.as_deref()),
         ("--hang-rate", args.hang_rate.as_deref()),
         ("--restart-cost", args.restart_cost.as_deref()),
