@@ -121,6 +121,18 @@ pub struct Report {
     pub runs: Option<RunFacts>,
 }
 
+/// The names that charts of a report may have, in the order of the text.
+pub const CHARTS: [&str; 8] = [
+    "survival",
+    "ledger",
+    "front",
+    "heat",
+    "strata",
+    "settlement",
+    "hang-rate",
+    "timeline",
+];
+
 /// A chart under the name of its files.
 #[derive(Clone, Debug)]
 pub struct NamedChart {
@@ -167,7 +179,7 @@ impl Report {
             );
             add("ledger", charts::spent(&runs.spent));
         }
-        add("front", charts::front(sweep));
+        add("front", charts::front(sweep, self.candidate_cell));
         add("heat", charts::heat(self.map(), self.candidate_in_map));
         add("strata", charts::strata(sweep, self.focus()));
         if let Some(runs) = &self.runs {

@@ -54,6 +54,7 @@ pub(super) fn survival(
     let longest_ms = idle.gaps().chain(waits.gaps()).map(|gap| gap.ms).max()?;
     let named = named(name, policy);
     let mut lengths = log_lengths(100, longest_ms);
+    lengths.push(longest_ms);
     lengths.extend(named.iter().map(|(ms, _)| *ms));
     charts::survival(SurvivalChart {
         curves: &[

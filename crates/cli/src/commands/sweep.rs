@@ -1,6 +1,5 @@
 //! `policysim sweep`: candidates over all runs, and one that can be recommended.
 
-use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
@@ -27,12 +26,11 @@ use policysim_sim::strata::StratumKey;
 use policysim_sim::sweep::{
     Axis, Candidate, Question as Asked, candidates, halves, sized_runs, sweep_scan,
 };
-use policysim_sim::synth::Ppm;
 use policysim_sim::verify::{Difference, VerifyError, verify};
 use policysim_telemetry::write_columns;
 
 use super::plot;
-use super::settle::{changes, ppm_of};
+use super::settle::changes_beside;
 use crate::args::{GlobalArgs, OutputFormat, SweepArgs, SweepBy};
 use crate::exit::ExitStatus;
 use crate::output;
@@ -86,8 +84,7 @@ pub(super) fn run(args: &SweepArgs, global: &GlobalArgs) -> Result<ExitStatus> {
     }
     if let Some(folder) = &args.out {
         // Before the work, so that a place that cannot be written costs none of it.
-        fs::create_dir_all(folder)
-            .with_context(|| format!("cannot create {}", folder.display()))?;
+        output::check_folder(folder)?;
     }
     if let Some(pairs) = args.verify
         && let Err(differs) = verify_pairs(&question, &loaded.fleet, pairs, global)
@@ -100,7 +97,7 @@ pub(super) fn run(args: &SweepArgs, global: &GlobalArgs) -> Result<ExitStatus> {
     }
     if let Some(path) = &args.plot {
         let facts = SweepFacts::parse(&result.to_json()?)?;
-        let canvas = charts::front(&facts.sweep)
+        let canvas = charts::front(&facts.sweep, None)
             .context("--plot: no cell ever notices a hang, so that there is nothing to draw")?;
         plot::write(&canvas, path)?;
     }
@@ -211,11 +208,8 @@ pub(super) fn answer(
     };
     let mut notes = notes(&question);
     let settled = if question.args.settle {
-        let given = question.costs.hang_rate.map(Prob::to_f64).and_then(ppm_of);
         let some_hang = loaded.header.hung > 0;
-        // Labelled hangs are there already; a rate that the costs assume adds none to them.
-        let given = given.filter(|_| !some_hang);
-        let changes = changes((given, Ppm::default()), some_hang, &mut notes);
+        let changes = changes_beside(question.costs.hang_rate, some_hang, &mut notes);
         settled(&question, fleet, changes, global)
     } else {
         Vec::new()
@@ -515,18 +509,17 @@ pub(super) fn shell_word(text: &str) -> String {
     }
 }
 
-/// Writes the result set into a folder, each file whole or not at all.
+/// Writes the result set into a folder, all of it or nothing.
 fn write_results(result: &SweepResult, folder: &Path) -> Result<()> {
-    output::write_file(
-        &folder.join("sweep.json"),
-        format!("{}\n", result.to_json()?).as_bytes(),
-    )?;
-    output::write_file(&folder.join("cells.csv"), result.to_csv()?.as_bytes())?;
-    let parquet = write_columns(&result.columns())?;
-    output::write_file(&folder.join("cells.parquet"), &parquet)?;
-    let facts = SweepFacts::parse(&result.to_json()?)?;
-    if let Some(chart) = charts::front(&facts.sweep) {
-        output::write_file(&folder.join("front.svg"), chart.to_svg()?.as_bytes())?;
+    let json = result.to_json()?;
+    let facts = SweepFacts::parse(&json)?;
+    let mut set = output::FileSet::default();
+    set.add("sweep.json", format!("{json}\n"));
+    set.add("cells.csv", result.to_csv()?);
+    set.add("cells.parquet", write_columns(&result.columns())?);
+    match charts::front(&facts.sweep, None) {
+        Some(chart) => set.add("front.svg", chart.to_svg()?),
+        None => set.outdate("front.svg"),
     }
-    Ok(())
+    set.write(folder)
 }

@@ -65,8 +65,18 @@ impl Report {
         section.say(
             Prose::new("The closed form lets a hang begin at any moment of the wait alike; ")
                 .term("settlement-simulation", "the simulation")
-                .text(" lets it begin where the runs of this record hang, counted from the moment at which their parent waits."),
+                .text(if found.hang_ppm == 0 {
+                    " lets it begin where the runs of this record hang, counted from the moment at which their parent waits.".to_owned()
+                } else {
+                    format!(
+                        " makes {} of the runs hang, at a uniform moment of each, counted from the moment at which their parent waits: none of this record is labelled as hung.",
+                        percent(found.hang_ppm as f64 / 1e6)
+                    )
+                }),
         );
+        if !found.notes.is_empty() {
+            section.add(Block::List(found.notes.iter().map(Prose::new).collect()));
+        }
     }
 
     fn cost(&self, section: &mut Section) {
@@ -260,6 +270,13 @@ impl Report {
         push(
             "open at the firing",
             Datum::text(verdict.phase.name().replace('_', " ")),
+        );
+        push(
+            "total clock at the firing",
+            shown.line.total.last().map_or_else(
+                || Datum::text("no budget"),
+                |stretch| length(Some(stretch.reading_ms)),
+            ),
         );
         push("work lost", length(Some(shown.line.lost_ms)));
         push(

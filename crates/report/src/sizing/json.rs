@@ -180,6 +180,7 @@ fn shown(of: &Shown) -> Value {
         "next_kind": of.line.next.map(|(_, kind)| kind.name()),
         "record_end_ms": of.end_ms,
         "idle_clock": of.line.clock.iter().map(|stretch| json!([stretch.from_ms, stretch.to_ms, stretch.reading_ms])).collect::<Vec<_>>(),
+        "total_clock": of.line.total.iter().map(|stretch| json!([stretch.from_ms, stretch.to_ms, stretch.reading_ms])).collect::<Vec<_>>(),
         "pauses_ms": of.line.pauses,
         "waits_ms": of.line.waits.iter().map(|(account, from, to)| json!([account.name(), from, to])).collect::<Vec<_>>(),
     })

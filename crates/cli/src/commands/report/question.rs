@@ -54,19 +54,24 @@ pub(super) fn map_args(args: &ReportArgs, candidate: &Policy) -> Result<Option<S
     Ok(Some(wider))
 }
 
-/// A grid with one more value, unless it is there already.
+/// A grid with one more value in its place, unless it is there already.
 fn with(grid: &str, own: Option<Millis>) -> Result<String> {
+    /// A longer list is not written out: the value stands at its end.
+    const MOST: usize = 40;
+    // Without a limit is beyond every limit.
+    let ms = |text: &str| duration::parse(text).unwrap_or(Millis::MAX);
     let own = own.map_or_else(|| "off".to_owned(), duration::show);
-    let same = |value: &policysim_policy::document::Value| {
-        let text = policysim_sim::grid::plain(value);
-        text == own
-            || duration::parse(&text).is_ok() && duration::parse(&text) == duration::parse(&own)
-    };
-    Ok(if policysim_sim::grid::parse(grid)?.iter().any(same) {
-        grid.to_owned()
-    } else {
-        format!("{grid},{own}")
-    })
+    let values = policysim_sim::grid::parse(grid)?;
+    let mut values: Vec<String> = values.iter().map(policysim_sim::grid::plain).collect();
+    if values.iter().any(|value| ms(value) == ms(&own)) {
+        return Ok(grid.to_owned());
+    }
+    if values.len() > MOST {
+        return Ok(format!("{grid},{own}"));
+    }
+    let place = values.iter().position(|value| ms(value) > ms(&own));
+    values.insert(place.unwrap_or(values.len()), own);
+    Ok(values.join(","))
 }
 
 /// The cell whose swept settings are the policy's own; `None` where another axis than those a report sweeps decides.
@@ -194,5 +199,26 @@ pub(super) fn origin(
         map_command: map.map(swept),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         seed: global.seed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn the_own_value_stands_in_its_place_among_the_others() {
+        let check = |grid: &str, own: Option<u64>, expected: &str| {
+            let own = own.map(Millis::from_secs);
+            assert_eq!(with(grid, own).unwrap(), expected);
+        };
+        check("60s..300s/60s", Some(300), "60s..300s/60s");
+        check("60s..240s/60s", Some(150), "60s,120s,150s,180s,240s");
+        check("1h,off", Some(7_200), "1h,2h,off");
+        check("1h,3h", None, "1h,3h,off");
+        check("60m,off", Some(3_600), "60m,off");
+        check("1s..100s/1s", Some(300), "1s..100s/1s,300s");
     }
 }
