@@ -111,7 +111,8 @@ const walk = `(() => {
       found[place.id] = { text: place.textContent, ...place.dataset };
     }
     for (const chart of document.querySelectorAll("figure")) {
-      found.marks[chart.id] = chart.querySelectorAll(".whatif").length;
+      const place = (mark) => [mark.getAttribute("cx") ?? mark.getAttribute("x1"), mark.getAttribute("cy") ?? mark.getAttribute("y1")];
+      found.marks[chart.id] = Array.from(chart.querySelectorAll(".whatif"), (mark) => place(mark).join(" "));
     }
     found.cell = at("shown-cell") ? at("shown-cell").textContent : null;
     return found;
