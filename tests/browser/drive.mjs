@@ -136,6 +136,8 @@ const walk = `(() => {
     return found;
   };
   const waits = each("wait");
+  // On from the middle of the first control: an end of it is seldom the cheapest.
+  if (axes.length > 0) set(axes[0], Math.floor(Number(axes[0].max) / 2));
   const costs = [];
   const restart = at("restart-control");
   for (let value = 0; restart && value <= Number(restart.max); value += 1) {
