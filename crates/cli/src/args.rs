@@ -236,6 +236,7 @@ Examples:
   policysim gaps telemetry --policy pi-desktop-0119 --format json
   policysim gaps telemetry --recorded-idle 600s --tail
   policysim gaps telemetry --plot gaps.svg
+  policysim gaps telemetry --plot - --idle 60s..600s/60s
   policysim gaps local --against telemetry")]
 pub(crate) struct GapsArgs {
     #[command(flatten)]
@@ -264,9 +265,12 @@ pub(crate) struct GapsArgs {
     /// Show every interval: with sessions as units, independent, log-log Greenwood
     #[arg(long)]
     pub(crate) verbose: bool,
-    /// Also draw the survival curve into this .svg or .png file, or as text with -
+    /// Also draw the survival curve into this .svg or .png file, or as text with -; a terminal gets the text by itself
     #[arg(long, value_name = "FILE", conflicts_with_all = ["by", "against"])]
     pub(crate) plot: Option<PathBuf>,
+    /// Candidate windows to mark on that curve beside the policy's own
+    #[arg(long, value_name = "GRID", conflicts_with_all = ["by", "against"])]
+    pub(crate) idle: Option<String>,
     /// How to print
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: OutputFormat,

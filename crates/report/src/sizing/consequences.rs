@@ -203,7 +203,7 @@ impl Report {
             ),
             &[
                 ("stratum", Align::Left, None),
-                ("n", Align::Right, None),
+                ("n", Align::Right, Some("n")),
                 ("false kills", Align::Right, Some("false-kill")),
                 ("unresolved", Align::Right, Some("unresolved")),
                 (
@@ -262,7 +262,10 @@ impl Report {
                 "Run {}, one run: no rate",
                 crate::table::one_line(&shown.run)
             ),
-            &[("what", Align::Left, None), ("", Align::Right, None)],
+            &[
+                ("what", Align::Left, None),
+                ("value", Align::Right, Some("timeline")),
+            ],
         );
         let mut push = |what: &str, datum: Datum| grid.push(vec![Datum::text(what), datum]);
         push("fired at", length(Some(verdict.at.as_u64())));

@@ -22,8 +22,8 @@ use policysim_sim::window_split::WindowSplit;
 use super::args::ReportArgs;
 use super::{explore, question};
 use crate::args::{GlobalArgs, SweepArgs};
-use crate::commands::sweep::shell_word;
 use crate::commands::settle::changes_beside;
+use crate::commands::sweep::shell_word;
 use crate::commands::{gaps, sweep};
 use crate::data::Loaded;
 
@@ -84,6 +84,7 @@ pub(super) fn report(
         current,
         facts,
         wider: wider_facts,
+        explorer: explore::explorer(map, fleet, global.seed, &WAITS_MS)?,
         runs: None,
     };
     report.candidate_in_map = question::cell_of(report.map(), &report.candidate.policy);
@@ -102,7 +103,6 @@ pub(super) fn report(
         split,
         settled: settled(&report, &loaded, map.cost.options.hang_rate, global.seed),
         shown: shown(args, &report, fleet),
-        explorer: explore::explorer(map, fleet, global.seed, &WAITS_MS)?,
         gaps,
     });
     Ok(report)
@@ -128,12 +128,7 @@ fn curves(found: &GapsResult, swept_ms: &[u64]) -> (Curve, Curve) {
     (curve(&idle, &lengths), curve(&hand_offs, &lengths))
 }
 
-fn settled(
-    report: &Report,
-    loaded: &Loaded,
-    hang_rate: Option<Prob>,
-    seed: u64,
-) -> SettledByWait {
+fn settled(report: &Report, loaded: &Loaded, hang_rate: Option<Prob>, seed: u64) -> SettledByWait {
     let task_wait_ms = report.facts.sweep.task_wait_ms;
     let mut waits_ms: Vec<u64> = WAITS_MS.into_iter().chain([task_wait_ms]).collect();
     waits_ms.sort_unstable();
