@@ -419,16 +419,30 @@ fn bad_days_count_as_days() {
     let found = sweep(&table.place(), "--idle 60s --max-false-kill 5%");
     let cell = &found["cells"][0]["certify"];
     assert_eq!(cell["false_kills"], 20);
-    assert!(cell["day_deff"].as_f64().unwrap() > 3.0, "{cell}");
-    assert_eq!(cell["limit_by_day"], true);
+    assert!(cell["unit_deff"].as_f64().unwrap() > 3.0, "{cell}");
+    assert_eq!(cell["limit_by_unit"], true);
     // 20 of 800 independent runs would bound the rate at 3.6 %.
     assert!(
         cell["false_kill_rate_up_one_sided"].as_f64().unwrap() > 0.05,
         "{cell}"
     );
     assert_eq!(found["recommendation"], Value::Null);
+    assert_eq!(found["cluster"], "day");
     let text = found["notes"].to_string();
     assert!(text.contains("bad days"), "{text}");
+    // Taken as independent, which the table's runs are as sessions of their own as well.
+    for unit in ["run", "session"] {
+        let options = format!("--idle 60s --max-false-kill 5% --cluster {unit}");
+        let found = sweep(&table.place(), &options);
+        let cell = &found["cells"][0]["certify"];
+        assert_eq!(found["cluster"], unit);
+        assert_eq!(cell["limit_by_unit"], false);
+        near(&cell["false_kill_rate_up_one_sided"], 0.0361);
+        assert_eq!(found["recommendation"], 1, "{}", found["reason"]);
+        let text = found["notes"].to_string();
+        assert_eq!(text.contains("taken as independent"), unit == "run");
+        assert!(!text.contains("bad days"), "{text}");
+    }
 }
 
 #[test]

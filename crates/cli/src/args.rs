@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use policysim_sim::cluster::Cluster;
 
 use crate::commands::gate::GateArgs;
 use crate::commands::policy::PolicyArgs;
@@ -190,6 +191,28 @@ pub(crate) enum SweepBy {
     Role,
 }
 
+/// What is taken as independent.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
+pub(crate) enum ClusterBy {
+    /// Runs, unless kills are seen to come together on calendar days
+    #[default]
+    Day,
+    /// Runs, whatever comes together
+    Run,
+    /// Runs, unless kills are seen to come together in sessions
+    Session,
+}
+
+impl From<ClusterBy> for Cluster {
+    fn from(by: ClusterBy) -> Self {
+        match by {
+            ClusterBy::Day => Self::Day,
+            ClusterBy::Run => Self::Run,
+            ClusterBy::Session => Self::Session,
+        }
+    }
+}
+
 /// Flagged samples that can be put back into sizing.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(crate) enum With {
@@ -213,6 +236,7 @@ Examples:
   policysim gaps telemetry --policy pi-desktop-0119 --format json
   policysim gaps telemetry --recorded-idle 600s --tail
   policysim gaps telemetry --plot gaps.svg
+  policysim gaps telemetry --plot - --idle 60s..600s/60s
   policysim gaps local --against telemetry")]
 pub(crate) struct GapsArgs {
     #[command(flatten)]
@@ -241,9 +265,12 @@ pub(crate) struct GapsArgs {
     /// Show every interval: with sessions as units, independent, log-log Greenwood
     #[arg(long)]
     pub(crate) verbose: bool,
-    /// Also draw the survival curve into this .svg or .png file, or as text with -
+    /// Also draw the survival curve into this .svg or .png file, or as text with -; a terminal gets the text by itself
     #[arg(long, value_name = "FILE", conflicts_with_all = ["by", "against"])]
     pub(crate) plot: Option<PathBuf>,
+    /// Candidate windows to mark on that curve beside the policy's own
+    #[arg(long, value_name = "GRID", conflicts_with_all = ["by", "against"])]
+    pub(crate) idle: Option<String>,
     /// How to print
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: OutputFormat,
@@ -314,6 +341,9 @@ pub(crate) struct SweepArgs {
     /// Largest acceptable share of healthy runs killed, at 95 % confidence [default: 1%]
     #[arg(long, value_name = "RATE")]
     pub(crate) max_false_kill: Option<String>,
+    /// What is taken as independent when a rate is limited
+    #[arg(long, value_enum, value_name = "UNIT", default_value_t)]
+    pub(crate) cluster: ClusterBy,
     /// Accept only windows below TaskWait, so that a hang can settle inside one wait
     #[arg(long)]
     pub(crate) settle_within_wait: bool,

@@ -9,6 +9,10 @@ use policysim_report::table::one_line;
 
 use crate::exit::ExitStatus;
 
+mod set;
+
+pub(crate) use set::{FileSet, check_folder};
+
 /// Writes a result to stdout. A reader that has gone away (`| head`) is no failure.
 pub(crate) fn print(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();

@@ -6,9 +6,10 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use policysim_policy::document::{self, Value};
 use policysim_policy::{Cause, Millis, Policy, check, duration, nearest};
+use policysim_sim::cluster::Cluster;
 use policysim_sim::gate::{
-    Bound, Cluster, Compare, DriftRule, FigureRule, FindingsRule, KeyRule, Mapping, Metric,
-    Operand, Rule, Rules, SameRule, Scope, Source, Subject, Unit,
+    Bound, Compare, DriftRule, FigureRule, FindingsRule, KeyRule, Mapping, Metric, Operand, Rule,
+    Rules, SameRule, Scope, Source, Subject, Unit,
 };
 use policysim_sim::grid;
 use policysim_sim::stats::{Level, Prob};

@@ -3,6 +3,7 @@
 use policysim_policy::{Cause, Millis, duration};
 use policysim_sim::certify::{Plan, Protection};
 use policysim_sim::choose::{CellFigures, Choice, Constraints, Detection};
+use policysim_sim::cluster::Cluster;
 use policysim_sim::columns::Column;
 use policysim_sim::focus::Focus;
 use policysim_sim::gaps::Finding;
@@ -57,6 +58,8 @@ pub struct SweepResult {
     pub plan: Plan,
     /// What protects the choice from luck.
     pub protection: Protection,
+    /// What is taken as independent.
+    pub cluster: Cluster,
     /// Seed of the split.
     pub seed: u64,
     /// The choice.

@@ -4,6 +4,7 @@
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use policysim_policy::{Policy, presets};
+use policysim_sim::cluster::Cluster;
 use policysim_sim::grid;
 use policysim_sim::replay::replay;
 use policysim_sim::run::Fleet;
@@ -48,6 +49,7 @@ fn cells(bencher: Bencher<'_, '_>, cells: u64) {
         base: &base,
         strata: &strata,
         halves: &[],
+        cluster: Cluster::Day,
     };
     bencher
         .counter(ItemsCount::new(candidates.len()))

@@ -11,6 +11,7 @@ use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use policysim_policy::document::Value;
 use policysim_policy::{Policy, presets};
+use policysim_sim::cluster::Cluster;
 use policysim_sim::grid;
 use policysim_sim::replay::verdict;
 use policysim_sim::run::Symbols;
@@ -116,6 +117,7 @@ fn ask(bencher: Bencher<'_, '_>, candidates: &[Candidate]) {
         candidates,
         keys: &[StratumKey::Harness, StratumKey::Model],
         seed: 0,
+        cluster: Cluster::Day,
     };
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(1)

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use policysim_policy::Cause;
 
-use crate::tally::{CellCounts, Days, Part, Tally};
+use crate::tally::{CellCounts, Part, Tally, Units};
 
 /// The two halves of the runs; a run counts in one.
 pub(crate) const PARTS: usize = 2;
@@ -101,7 +101,8 @@ pub(crate) struct Slots {
     /// Its groups; all runs are group 0.
     pub(crate) groups: Vec<usize>,
     pub(crate) part: usize,
-    pub(crate) day: i64,
+    /// Its [independent unit](crate::cluster::Cluster::unit).
+    pub(crate) unit: i64,
 }
 
 /// The lines of one structure.
@@ -118,7 +119,7 @@ pub(crate) struct Board {
     /// By cause; empty where nothing was killed by it.
     kills: Vec<Vec<i64>>,
     detections: Vec<Vec<u64>>,
-    days: BTreeMap<(usize, i64), BTreeMap<u32, Step>>,
+    units: BTreeMap<(usize, i64), BTreeMap<u32, Step>>,
 }
 
 fn note<T: Copy>(column: &mut [T], range: &Range<usize>, add: impl Fn(&mut T, i64)) {
@@ -137,7 +138,7 @@ impl Board {
             sums: vec![[Linear::default(); 3]; PARTS * cells],
             kills: vec![Vec::new(); Cause::ALL.len()],
             detections: vec![Vec::new(); cells],
-            days: BTreeMap::new(),
+            units: BTreeMap::new(),
         }
     }
 
@@ -173,9 +174,9 @@ impl Board {
             let steps = &mut steps[slots.part * cells..][..cells];
             note(steps, &range, |slot, end| slot.add(step, sign * end));
         }
-        let day = self.days.entry((slots.part, slots.day)).or_default();
-        day.entry(range.start as u32).or_default().add(step, sign);
-        day.entry(range.end as u32).or_default().add(step, -sign);
+        let unit = self.units.entry((slots.part, slots.unit)).or_default();
+        unit.entry(range.start as u32).or_default().add(step, sign);
+        unit.entry(range.end as u32).or_default().add(step, -sign);
     }
 
     pub(crate) fn add_whole(
@@ -264,8 +265,8 @@ impl Board {
         for (mine, theirs) in self.detections.iter_mut().zip(other.detections) {
             mine.extend(theirs);
         }
-        for (key, theirs) in other.days {
-            let mine = self.days.entry(key).or_default();
+        for (key, theirs) in other.units {
+            let mine = self.units.entry(key).or_default();
             for (cell, step) in theirs {
                 mine.entry(cell).or_default().add(&step, 1);
             }
@@ -335,8 +336,8 @@ impl<'a> Walk<'a> {
         self.place += 1;
     }
 
-    /// The cell of the place taken in last; `days` walks the same line.
-    pub(crate) fn cell(&self, window_ms: u64, frame: &Frame<'_>, days: &DayWalk) -> CellCounts {
+    /// The cell of the place taken in last; `units` walks the same line.
+    pub(crate) fn cell(&self, window_ms: u64, frame: &Frame<'_>, units: &UnitWalk) -> CellCounts {
         let part = |parts: &[usize]| {
             let group = |group: usize| {
                 let mut step = Step::default();
@@ -365,7 +366,7 @@ impl<'a> Walk<'a> {
                     .iter()
                     .map(|&number| group(number))
                     .collect(),
-                days: Days::default(),
+                units: Units::default(),
             }
         };
         let mut detection_ms: Vec<u64> = Vec::new();
@@ -375,11 +376,11 @@ impl<'a> Walk<'a> {
         }
         detection_ms.sort_unstable();
         let mut all = part(&[0, 1]);
-        all.days = days.days(false);
+        all.units = units.units(false);
         CellCounts {
             certify: if frame.split {
                 Part {
-                    days: days.days(true),
+                    units: units.units(true),
                     ..part(&[1])
                 }
             } else {
@@ -400,34 +401,34 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The days of the cells along a line.
-pub(crate) struct DayWalk {
-    days: Vec<i64>,
+/// The independent units of the cells along a line.
+pub(crate) struct UnitWalk {
+    units: Vec<i64>,
     steps: Vec<[Step; PARTS]>,
-    /// Place, day, part and what changes there, by falling place.
+    /// Place, unit, part and what changes there, by falling place.
     changes: Vec<(usize, usize, usize, Step)>,
     place: usize,
 }
 
-impl DayWalk {
+impl UnitWalk {
     pub(crate) fn new(board: &Board, line: usize, shared: Option<usize>) -> Self {
-        let mut days: Vec<i64> = board.days.keys().map(|(_, day)| *day).collect();
-        days.sort_unstable();
-        days.dedup();
+        let mut units: Vec<i64> = board.units.keys().map(|(_, unit)| *unit).collect();
+        units.sort_unstable();
+        units.dedup();
         let mut changes = Vec::new();
-        for (&(part, day), steps) in &board.days {
-            let day = days.partition_point(|known| *known < day);
+        for (&(part, unit), steps) in &board.units {
+            let unit = units.partition_point(|known| *known < unit);
             for line in [Some(line), shared].into_iter().flatten() {
                 let first = (line * board.stride) as u32;
                 for (cell, step) in steps.range(first..first + board.stride as u32) {
-                    changes.push(((cell - first) as usize, day, part, *step));
+                    changes.push(((cell - first) as usize, unit, part, *step));
                 }
             }
         }
         changes.sort_unstable_by_key(|change| std::cmp::Reverse(change.0));
         Self {
-            steps: vec![[Step::default(); PARTS]; days.len()],
-            days,
+            steps: vec![[Step::default(); PARTS]; units.len()],
+            units,
             changes,
             place: 0,
         }
@@ -435,24 +436,25 @@ impl DayWalk {
 
     /// Takes in the next place.
     pub(crate) fn step(&mut self) {
-        while let Some((_, day, part, step)) =
+        while let Some((_, unit, part, step)) =
             self.changes.pop_if(|(place, ..)| *place == self.place)
         {
-            self.steps[day][part].add(&step, 1);
+            self.steps[unit][part].add(&step, 1);
         }
         self.place += 1;
     }
 
-    /// The days of the place taken in last, of all runs or of the second half alone.
-    pub(crate) fn days(&self, certify: bool) -> Days {
-        let days = self.days.iter().zip(&self.steps);
-        days.filter_map(|(&day, [select, second])| {
-            let mut step = *second;
-            if !certify {
-                step.add(select, 1);
-            }
-            (step != Step::default()).then(|| (day, step.tally(0)))
-        })
-        .collect()
+    /// The units of the place taken in last, of all runs or of the second half alone.
+    pub(crate) fn units(&self, certify: bool) -> Units {
+        let units = self.units.iter().zip(&self.steps);
+        units
+            .filter_map(|(&unit, [select, second])| {
+                let mut step = *second;
+                if !certify {
+                    step.add(select, 1);
+                }
+                (step != Step::default()).then(|| (unit, step.tally(0)))
+            })
+            .collect()
     }
 }

@@ -8,12 +8,13 @@ use std::collections::BTreeMap;
 
 use policysim_policy::Millis;
 
+use crate::cluster::Cluster;
 use crate::run::{Fleet, RecordedEnd};
 use crate::stats::choice::{Half, can_split};
 use crate::stats::clusters::{SessionCounts, reliable_deff};
 use crate::stats::verdict::{Decision, KEYS_MATTER, RunCounts, check_rate, check_rate_by_key};
 use crate::stats::{Level, RateTable, rates};
-use crate::sweep::{Candidate, day, halves, sized_runs};
+use crate::sweep::{Candidate, halves, sized_runs};
 use crate::tally::{Part, Tally};
 
 /// The axis along which windows are tested.
@@ -89,43 +90,50 @@ pub struct Evidence {
     pub protection: Protection,
     /// The half of every sized run; empty where they are not split.
     pub halves: Vec<Half>,
-    /// Runs not labelled as hung by calendar day, of all runs.
-    pub days: BTreeMap<i64, u64>,
+    /// Runs not labelled as hung by independent unit, of all runs.
+    pub units: BTreeMap<i64, u64>,
     /// The same of the runs that verdicts are given on.
-    pub certify_days: BTreeMap<i64, u64>,
+    pub certify_units: BTreeMap<i64, u64>,
 }
 
 impl Evidence {
     /// Splits the runs of `fleet` where each half can certify `max_rate`.
     ///
     /// Whether they are split depends on numbers of runs only, never on what candidates do to them.
-    pub fn new(fleet: &Fleet, candidates: usize, max_rate: Option<f64>, seed: u64) -> Self {
+    pub fn new(
+        fleet: &Fleet,
+        cluster: Cluster,
+        candidates: usize,
+        max_rate: Option<f64>,
+        seed: u64,
+    ) -> Self {
         let halves = halves(fleet, seed);
-        let mut days: BTreeMap<i64, u64> = BTreeMap::new();
-        let mut certify_days: BTreeMap<i64, u64> = BTreeMap::new();
+        let mut units: BTreeMap<i64, u64> = BTreeMap::new();
+        let mut certify_units: BTreeMap<i64, u64> = BTreeMap::new();
         for (run, half) in sized_runs(fleet).zip(&halves) {
             if run.end != RecordedEnd::Hung {
-                *days.entry(day(run)).or_default() += 1;
-                *certify_days.entry(day(run)).or_default() += u64::from(*half == Half::Certify);
+                let unit = cluster.unit(run);
+                *units.entry(unit).or_default() += 1;
+                *certify_units.entry(unit).or_default() += u64::from(*half == Half::Certify);
             }
         }
-        let mut found = Self::of_days(days, certify_days, candidates, max_rate);
+        let mut found = Self::of_units(units, certify_units, candidates, max_rate);
         if found.is_split() {
             found.halves = halves;
         }
         found
     }
 
-    /// The same from the runs not labelled as hung by calendar day, of all runs and of the certifying half; without
+    /// The same from the runs not labelled as hung by independent unit, of all runs and of the certifying half; without
     /// the half of each run.
-    pub fn of_days(
-        days: BTreeMap<i64, u64>,
-        certify_days: BTreeMap<i64, u64>,
+    pub fn of_units(
+        units: BTreeMap<i64, u64>,
+        certify_units: BTreeMap<i64, u64>,
         candidates: usize,
         max_rate: Option<f64>,
     ) -> Self {
-        let sum = |days: &BTreeMap<i64, u64>| days.values().sum::<u64>();
-        let (all, certify) = (sum(&days), sum(&certify_days));
+        let sum = |units: &BTreeMap<i64, u64>| units.values().sum::<u64>();
+        let (all, certify) = (sum(&units), sum(&certify_units));
         let enough = max_rate.is_some_and(|max| {
             // Sessions are of different sizes, so that each half is looked at as well.
             let half_enough = |runs: u64| can_split(runs.saturating_mul(2), max, Level::P95);
@@ -140,15 +148,15 @@ impl Evidence {
             Self {
                 protection,
                 halves: Vec::new(),
-                days,
-                certify_days,
+                units,
+                certify_units,
             }
         } else {
             Self {
                 protection,
                 halves: Vec::new(),
-                certify_days: days.clone(),
-                days,
+                certify_units: units.clone(),
+                units,
             }
         }
     }
@@ -188,28 +196,28 @@ pub struct Verdict {
     pub upper: Option<f64>,
     /// Whether the limit is at most the acceptable rate, fails it, or neither.
     pub decision: Decision,
-    /// Design effect of kills over calendar days; `None` with too few kills to tell.
-    pub day_deff: Option<f64>,
-    /// Whether days that share their fate replaced the run as the unit.
-    pub by_day: bool,
-    /// Runs that would be needed with as many kills; `None` where days are the unit or no number is enough.
+    /// Design effect of kills over independent units; `None` with too few kills to tell, or where runs are the units.
+    pub unit_deff: Option<f64>,
+    /// Whether units that share their fate replaced the run.
+    pub by_unit: bool,
+    /// Runs that would be needed with as many kills; `None` where other units are, or no number is enough.
     pub needed: Option<u64>,
 }
 
 /// Gives verdicts, remembering limits that cells share.
 #[derive(Clone, Debug)]
 pub struct Judge<'a> {
-    days: &'a BTreeMap<i64, u64>,
+    units: &'a BTreeMap<i64, u64>,
     max_rate: f64,
     level: Level,
     table: RateTable,
 }
 
 impl<'a> Judge<'a> {
-    /// A judge of rates against `max_rate`, at one-sided `level`; `days` holds the runs of each day.
-    pub fn new(days: &'a BTreeMap<i64, u64>, max_rate: f64, level: Level) -> Self {
+    /// A judge of rates against `max_rate`, at one-sided `level`; `units` holds the runs of each independent unit.
+    pub fn new(units: &'a BTreeMap<i64, u64>, max_rate: f64, level: Level) -> Self {
         Self {
-            days,
+            units,
             max_rate,
             level,
             table: RateTable::new(level),
@@ -220,16 +228,16 @@ impl<'a> Judge<'a> {
     pub fn verdict(&mut self, part: &Part, rule: TieRule) -> Verdict {
         let counts = rule.apply(part.tally).counts();
         let worst = counts.worst_kills();
-        let deff = self.day_deff(part);
+        let deff = self.unit_deff(part);
         if deff.is_some_and(|deff| deff > KEYS_MATTER) {
-            let found = check_rate_by_key(&self.by_day(part, rule), self.max_rate, self.level);
+            let found = check_rate_by_key(&self.by_unit(part, rule), self.max_rate, self.level);
             if found.adjusted {
                 return Verdict {
                     counts,
                     upper: found.check.upper,
                     decision: found.check.decision,
-                    day_deff: found.deff,
-                    by_day: true,
+                    unit_deff: found.deff,
+                    by_unit: true,
                     needed: None,
                 };
             }
@@ -248,34 +256,34 @@ impl<'a> Judge<'a> {
             counts,
             upper: self.table.limits(worst, counts.runs).upper,
             decision,
-            day_deff: deff,
-            by_day: false,
+            unit_deff: deff,
+            by_unit: false,
             needed: (decision != Decision::Pass)
                 .then(|| rates::runs_needed(worst, max, level))
                 .flatten(),
         }
     }
 
-    fn day_deff(&self, part: &Part) -> Option<f64> {
-        let days: Vec<SessionCounts> = self
-            .by_day(part, TieRule::TimerFirst)
+    fn unit_deff(&self, part: &Part) -> Option<f64> {
+        let units: Vec<SessionCounts> = self
+            .by_unit(part, TieRule::TimerFirst)
             .iter()
-            .map(|day| SessionCounts {
-                gaps: day.runs,
-                kills: day.worst_kills(),
+            .map(|unit| SessionCounts {
+                gaps: unit.runs,
+                kills: unit.worst_kills(),
             })
             .collect();
-        reliable_deff(&days)
+        reliable_deff(&units)
     }
 
-    fn by_day(&self, part: &Part, rule: TieRule) -> Vec<RunCounts> {
-        self.days
+    fn by_unit(&self, part: &Part, rule: TieRule) -> Vec<RunCounts> {
+        self.units
             .iter()
             .filter(|(_, runs)| **runs > 0)
-            .map(|(day, &runs)| RunCounts {
+            .map(|(unit, &runs)| RunCounts {
                 runs,
                 ..rule
-                    .apply(part.days.get(*day).copied().unwrap_or_default())
+                    .apply(part.units.get(*unit).copied().unwrap_or_default())
                     .counts()
             })
             .collect()

@@ -18,7 +18,7 @@ pub struct CellFigures {
     /// False kills and unresolved runs per run: what the rate may be at most on this record.
     pub unresolved_rate_up: Option<f64>,
     /// The rate of all runs held against the acceptable one: its one-sided 95 % upper limit counts unresolved runs
-    /// as kills, and days as the unit where they share their fate.
+    /// as kills, and days or sessions where those share their fate.
     pub verdict: Verdict,
     /// Kills of the base minus kills of this candidate, per run, unresolved ones included.
     pub base_minus_this: PairedDifference,
@@ -65,7 +65,7 @@ pub fn figures(
     context: &Context<'_>,
 ) -> Vec<CellFigures> {
     let max = context.constraints.max_false_kill.map_or(1.0, Prob::to_f64);
-    let mut judge = Judge::new(&context.evidence.days, max, Level::P95);
+    let mut judge = Judge::new(&context.evidence.units, max, Level::P95);
     candidates
         .iter()
         .zip(cells)
@@ -407,7 +407,7 @@ impl Chooser<'_> {
             None => context.plan.sequences().len() as u64,
         };
         let mut judge = Judge::new(
-            &context.evidence.certify_days,
+            &context.evidence.certify_units,
             max.map_or(1.0, Prob::to_f64),
             shared_level(claims),
         );

@@ -4,6 +4,7 @@
 mod board;
 pub mod certify;
 pub mod choose;
+pub mod cluster;
 pub mod columns;
 pub mod compare;
 pub mod focus;

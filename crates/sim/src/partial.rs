@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::board::{Board, DayWalk, Frame, PARTS, Slots, Walk};
+use crate::board::{Board, Frame, PARTS, Slots, UnitWalk, Walk};
+use crate::cluster::Cluster;
 use crate::plan::Plan;
 use crate::run::{RecordedEnd, Run};
 use crate::strata::StratumKey;
 use crate::stretches::Stretches;
-use crate::sweep::day;
 use crate::tally::CellCounts;
 
 /// How a sweep was answered.
@@ -28,6 +28,7 @@ pub struct Work {
 #[derive(Clone, Debug)]
 pub struct SweepPartial {
     keys: Vec<StratumKey>,
+    cluster: Cluster,
     /// The number of each group; 0 is all runs.
     numbers: BTreeMap<(StratumKey, String), usize>,
     /// Runs not labelled as hung, by group and half.
@@ -39,16 +40,17 @@ pub struct SweepPartial {
     pub(crate) stretches: Vec<Stretches>,
     /// Active time of all runs, ms.
     pub(crate) active_ms: u128,
-    /// Runs not labelled as hung, by calendar day and half.
-    days: BTreeMap<i64, [u64; PARTS]>,
+    /// Runs not labelled as hung, by independent unit and half.
+    units: BTreeMap<i64, [u64; PARTS]>,
     pub(crate) work: Work,
 }
 
 impl SweepPartial {
     /// Counts of no run.
-    pub(crate) fn new(plan: &Plan, keys: &[StratumKey]) -> Self {
+    pub(crate) fn new(plan: &Plan, keys: &[StratumKey], cluster: Cluster) -> Self {
         Self {
             keys: keys.to_vec(),
+            cluster,
             numbers: BTreeMap::new(),
             runs: vec![[0; PARTS]],
             hung: [0; PARTS],
@@ -60,7 +62,7 @@ impl SweepPartial {
             direct: Board::new(plan.direct.len(), 1),
             stretches: vec![Stretches::default(); plan.structures.len()],
             active_ms: 0,
-            days: BTreeMap::new(),
+            units: BTreeMap::new(),
             work: Work::default(),
         }
     }
@@ -73,7 +75,7 @@ impl SweepPartial {
     /// Notes a run and says where it counts.
     pub(crate) fn note(&mut self, run: &Run, part: usize, slots: &mut Slots) {
         slots.part = part;
-        slots.day = day(run);
+        slots.unit = self.cluster.unit(run);
         slots.groups.clear();
         slots.groups.push(0);
         for key in 0..self.keys.len() {
@@ -87,7 +89,7 @@ impl SweepPartial {
             for &group in &slots.groups {
                 self.runs[group][part] += 1;
             }
-            self.days.entry(slots.day).or_default()[part] += 1;
+            self.units.entry(slots.unit).or_default()[part] += 1;
         }
     }
 
@@ -130,8 +132,8 @@ impl SweepPartial {
             mine.merge(theirs);
         }
         self.active_ms += other.active_ms;
-        for (day, theirs) in other.days {
-            let mine = self.days.entry(day).or_default();
+        for (unit, theirs) in other.units {
+            let mine = self.units.entry(unit).or_default();
             for (mine, theirs) in mine.iter_mut().zip(theirs) {
                 *mine += theirs;
             }
@@ -148,15 +150,15 @@ impl SweepPartial {
         self.active_ms
     }
 
-    /// Runs not labelled as hung by calendar day: of both halves, and of the certifying one.
-    pub fn days(&self) -> [BTreeMap<i64, u64>; 2] {
-        let days = |count: fn(&[u64; PARTS]) -> u64| -> BTreeMap<i64, u64> {
-            self.days
+    /// Runs not labelled as hung by independent unit: of both halves, and of the certifying one.
+    pub fn units(&self) -> [BTreeMap<i64, u64>; 2] {
+        let units = |count: fn(&[u64; PARTS]) -> u64| -> BTreeMap<i64, u64> {
+            self.units
                 .iter()
-                .map(|(&day, runs)| (day, count(runs)))
+                .map(|(&unit, runs)| (unit, count(runs)))
                 .collect()
         };
-        [days(|runs| runs.iter().sum()), days(|runs| runs[1])]
+        [units(|runs| runs.iter().sum()), units(|runs| runs[1])]
     }
 
     /// The groups that cells are counted by, in the order of [`Part::strata`](crate::tally::Part::strata).
@@ -184,23 +186,23 @@ impl SweepPartial {
                     asked[place].push(candidate);
                 }
                 let mut walk = Walk::new(board, number, shared);
-                let mut days = DayWalk::new(board, number, shared);
+                let mut units = UnitWalk::new(board, number, shared);
                 for (place, candidates) in asked.iter().enumerate() {
                     walk.step();
-                    days.step();
+                    units.step();
                     for &candidate in candidates {
                         let window_ms = lines.windows.get(place).copied().unwrap_or(0);
-                        cells[candidate] = walk.cell(window_ms, &frame, &days);
+                        cells[candidate] = walk.cell(window_ms, &frame, &units);
                     }
                 }
             }
         }
         for (number, direct) in plan.direct.iter().enumerate() {
             let mut walk = Walk::new(&self.direct, number, None);
-            let mut days = DayWalk::new(&self.direct, number, None);
+            let mut units = UnitWalk::new(&self.direct, number, None);
             walk.step();
-            days.step();
-            cells[direct.candidate] = walk.cell(0, &frame, &days);
+            units.step();
+            cells[direct.candidate] = walk.cell(0, &frame, &units);
         }
         cells
     }

@@ -249,7 +249,7 @@ impl Summary {
             places.push(known);
         }
         let partial = self.runs.par_chunks(256).map(|runs| {
-            let mut partial = SweepPartial::new(&plan, question.keys);
+            let mut partial = SweepPartial::new(&plan, question.keys, question.cluster);
             let mut scratch = Scratch::default();
             for run in runs {
                 scratch.active.restore(&run.active);
@@ -273,7 +273,7 @@ impl Summary {
             Ok(partial)
         });
         let partial = partial.try_reduce(
-            || SweepPartial::new(&plan, question.keys),
+            || SweepPartial::new(&plan, question.keys, question.cluster),
             |left, right| Ok(left.merge(right)),
         )?;
         Ok(Swept::new(plan, partial))

@@ -8,6 +8,7 @@ use policysim_policy::{ByName, First, Millis, Policy, PolicyError, document::Val
 use rayon::prelude::*;
 
 use crate::certify::Evidence;
+use crate::cluster::{Cluster, session_key};
 use crate::grid;
 use crate::partial::SweepPartial;
 use crate::pass::Scratch;
@@ -123,12 +124,7 @@ pub fn halves(fleet: &Fleet, seed: u64) -> Vec<Half> {
 
 /// The half of one run.
 pub fn half_of(run: &Run, seed: u64) -> Half {
-    let key = if run.session.is_empty() {
-        &run.name
-    } else {
-        &run.session
-    };
-    half(key.as_bytes(), seed)
+    half(session_key(run).as_bytes(), seed)
 }
 
 /// How the runs of a sweep are grouped, and what candidates are compared with.
@@ -140,6 +136,8 @@ pub struct Grouping<'a> {
     pub strata: &'a Strata,
     /// The half of every sized run; empty where verdicts are given on all of them.
     pub halves: &'a [Half],
+    /// What is taken as independent.
+    pub cluster: Cluster,
 }
 
 /// Every sized run under every candidate.
@@ -171,7 +169,13 @@ pub fn sweep(
         grouping.halves.get(firsts[batch] + run) != Some(&Half::Select)
     };
     let plan = Plan::new(grouping.base, candidates);
-    let Ok(partial) = scan_runs(&source, &plan, &keys, &certifies, progress);
+    let Ok(partial) = scan_runs(
+        &source,
+        &plan,
+        (&keys, grouping.cluster),
+        &certifies,
+        progress,
+    );
     partial.cells(&plan, !grouping.halves.is_empty())
 }
 
@@ -186,6 +190,8 @@ pub struct Question<'a> {
     pub keys: &'a [StratumKey],
     /// The seed by which sessions are halved.
     pub seed: u64,
+    /// What is taken as independent.
+    pub cluster: Cluster,
 }
 
 /// The answer to a [`Question`], or to it over a part of the runs.
@@ -223,8 +229,8 @@ impl Swept {
 
     /// What keeps the choice among the candidates from being luck; its halves are not listed by run.
     pub fn evidence(&self, max_rate: Option<f64>) -> Evidence {
-        let [days, certify_days] = self.partial.days();
-        Evidence::of_days(days, certify_days, self.plan.candidates, max_rate)
+        let [units, certify_units] = self.partial.units();
+        Evidence::of_units(units, certify_units, self.plan.candidates, max_rate)
     }
 
     /// Each of `candidates`, those of the question, as a failure detector; `None` for a window that is off.
@@ -256,7 +262,13 @@ pub fn sweep_scan<S: Scan>(
 ) -> Result<Swept, S::Error> {
     let plan = Plan::new(question.base, question.candidates);
     let certifies = |_: usize, _: usize, run: &Run| half_of(run, question.seed) == Half::Certify;
-    let partial = scan_runs(source, &plan, question.keys, &certifies, progress)?;
+    let partial = scan_runs(
+        source,
+        &plan,
+        (question.keys, question.cluster),
+        &certifies,
+        progress,
+    )?;
     Ok(Swept::new(plan, partial))
 }
 
@@ -271,7 +283,7 @@ fn is_sized(run: &RunView<'_>) -> bool {
 fn scan_runs<S: Scan>(
     source: &S,
     plan: &Plan,
-    keys: &[StratumKey],
+    (keys, cluster): (&[StratumKey], Cluster),
     certifies: Certifies<'_>,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<SweepPartial, S::Error> {
@@ -281,7 +293,7 @@ fn scan_runs<S: Scan>(
         batch: Batch,
     }
     let worker = || Worker {
-        partial: SweepPartial::new(plan, keys),
+        partial: SweepPartial::new(plan, keys, cluster),
         scratch: Scratch::default(),
         batch: Batch::default(),
     };
@@ -304,7 +316,7 @@ fn scan_runs<S: Scan>(
         })
         .map(|worker| worker.map(|worker| worker.partial))
         .try_reduce(
-            || SweepPartial::new(plan, keys),
+            || SweepPartial::new(plan, keys, cluster),
             |left, right| Ok(left.merge(right)),
         )
 }

@@ -51,29 +51,29 @@ impl Tally {
     }
 }
 
-/// Tallies by calendar day, by rising day.
+/// Tallies by [independent unit](crate::cluster::Cluster::unit), by rising key.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Days(Vec<(i64, Tally)>);
+pub struct Units(Vec<(i64, Tally)>);
 
-impl Days {
-    /// The tally of that day, where there is one.
-    pub fn get(&self, day: i64) -> Option<&Tally> {
-        let place = self.0.binary_search_by_key(&day, |(day, _)| *day).ok()?;
+impl Units {
+    /// The tally of that unit, where there is one.
+    pub fn get(&self, unit: i64) -> Option<&Tally> {
+        let place = self.0.binary_search_by_key(&unit, |(unit, _)| *unit).ok()?;
         Some(&self.0[place].1)
     }
 
-    /// Days with their tallies.
+    /// Units with their tallies.
     pub fn iter(&self) -> impl Iterator<Item = &(i64, Tally)> {
         self.0.iter()
     }
 }
 
-impl FromIterator<(i64, Tally)> for Days {
-    /// Each day comes once.
-    fn from_iter<I: IntoIterator<Item = (i64, Tally)>>(days: I) -> Self {
-        let mut days: Vec<(i64, Tally)> = days.into_iter().collect();
-        days.sort_by_key(|(day, _)| *day);
-        Self(days)
+impl FromIterator<(i64, Tally)> for Units {
+    /// Each unit comes once.
+    fn from_iter<I: IntoIterator<Item = (i64, Tally)>>(units: I) -> Self {
+        let mut units: Vec<(i64, Tally)> = units.into_iter().collect();
+        units.sort_by_key(|(unit, _)| *unit);
+        Self(units)
     }
 }
 
@@ -92,13 +92,13 @@ pub struct Part {
     pub doubtful_work_ms: u128,
     /// Tallies by stratum, in the order of [`Strata::groups`](crate::strata::Strata::groups).
     pub strata: Vec<Tally>,
-    /// False kills, unresolved runs and ties by calendar day (UTC, days since 1970); days without any are
-    /// left out, and so are the days' runs, which are the same for every candidate.
-    pub days: Days,
+    /// False kills, unresolved runs and ties by independent unit; units without any are left out, and so are the
+    /// units' runs, which are the same for every candidate.
+    pub units: Units,
 }
 
 impl Part {
-    /// This part without `other`, which lies inside it. Strata and days are left out.
+    /// This part without `other`, which lies inside it. Strata and units are left out.
     #[must_use]
     pub fn less(&self, other: &Self) -> Self {
         Self {

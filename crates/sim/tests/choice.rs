@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use policysim_policy::document::Value;
 use policysim_policy::{Millis, Policy, presets};
-use policysim_sim::certify::{Evidence, Judge, Plan, Protection, Tested, TieRule, test};
+use policysim_sim::certify::{Evidence, Judge, Plan, Protection, Tested, TieRule, Verdict, test};
+use policysim_sim::cluster::Cluster;
 use policysim_sim::run::{Fleet, Run};
 use policysim_sim::stats::choice::Half;
 use policysim_sim::stats::verdict::Decision;
@@ -138,7 +139,7 @@ fn a_plan_walks_from_the_largest_window_down() {
 fn runs_are_split_only_where_each_half_can_certify() {
     let of = |sessions: u32, candidates: usize| {
         let fleet = fleet((0..sessions).map(|n| (format!("s{n}"), 1)));
-        Evidence::new(&fleet, candidates, Some(0.01), 0).protection
+        Evidence::new(&fleet, Cluster::Day, candidates, Some(0.01), 0).protection
     };
     // twice 299 runs at least, and the halves are not exactly even
     assert_eq!(of(597, 10), Protection::FixedSequence);
@@ -146,9 +147,74 @@ fn runs_are_split_only_where_each_half_can_certify() {
     assert_eq!(of(1_000, 1), Protection::OneCandidate);
     // one session of all runs cannot be split
     let fleet = fleet([("one".to_owned(), 2_000)]);
-    let found = Evidence::new(&fleet, 10, Some(0.01), 0);
+    let found = Evidence::new(&fleet, Cluster::Day, 10, Some(0.01), 0);
     assert_eq!(found.protection, Protection::FixedSequence);
-    assert!(found.halves.is_empty() && found.days == found.certify_days);
+    assert!(found.halves.is_empty() && found.units == found.certify_units);
+}
+
+/// Twelve kills among 60 runs, ten to a session and twenty to a day: 5, 4 and 3 in three sessions, 4 on each day.
+fn bunched(cluster: Cluster) -> Verdict {
+    let sessions = (0..6).map(|session| (format!("s{session}"), 10));
+    let mut fleet = fleet(sessions);
+    let kills = [5, 4, 3, 0, 0, 0];
+    let mut units: BTreeMap<i64, Tally> = BTreeMap::new();
+    let mut all = Tally::default();
+    for (number, run) in fleet.runs.iter_mut().enumerate() {
+        let (session, place) = (number / 10, number % 10);
+        let killed = place < kills[session];
+        let day = if killed {
+            all.false_kills as usize / 4
+        } else {
+            // the days' other runs, sixteen each
+            (number - all.false_kills as usize) / 16
+        };
+        run.started_at_ms = 86_400_000 * day as i64;
+        all.runs += 1;
+        all.false_kills += u64::from(killed);
+        units.entry(cluster.unit(run)).or_default().false_kills += u64::from(killed);
+    }
+    let evidence = Evidence::new(&fleet, cluster, 1, None, 0);
+    assert_eq!(evidence.units.values().sum::<u64>(), 60);
+    let killing = units.into_iter().filter(|(_, tally)| tally.false_kills > 0);
+    let part = Part {
+        tally: all,
+        units: killing.collect(),
+        ..Part::default()
+    };
+    Judge::new(&evidence.units, 0.5, Level::P95).verdict(&part, TieRule::TimerFirst)
+}
+
+#[test]
+fn the_unit_is_what_the_cluster_names() {
+    let limit = |verdict: &Verdict| verdict.upper.unwrap();
+    let by_run = bunched(Cluster::Run);
+    assert_eq!((by_run.unit_deff, by_run.by_unit), (None, false));
+    // three days of 20 runs with 4 kills each do not differ at all
+    let by_day = bunched(Cluster::Day);
+    assert!(by_day.unit_deff.unwrap().abs() < 1e-12 && !by_day.by_unit);
+    assert!((limit(&by_day) - limit(&by_run)).abs() < 1e-12);
+    // q = 0.2: residuals 3, 2, 1, -2, -2, -2, squares 26; 6/5 * 26 / 3600 over 0.2 * 0.8 / 60
+    let by_session = bunched(Cluster::Session);
+    assert!((by_session.unit_deff.unwrap() - 3.25).abs() < 1e-9);
+    assert!(by_session.by_unit && limit(&by_session) > limit(&by_run) + 0.05);
+    assert_eq!(by_session.needed, None);
+}
+
+#[test]
+fn runs_without_a_session_are_sessions_of_their_own() {
+    let mut fleet = fleet([("one".to_owned(), 2), (String::new(), 2)]);
+    for (number, run) in fleet.runs.iter_mut().enumerate() {
+        run.started_at_ms = -1 + number as i64;
+    }
+    let units =
+        |cluster: Cluster| -> Vec<i64> { fleet.runs.iter().map(|run| cluster.unit(run)).collect() };
+    let sessions = units(Cluster::Session);
+    assert_eq!(sessions[0], sessions[1]);
+    assert!(sessions[1] != sessions[2] && sessions[2] != sessions[3]);
+    // FNV-1a of "one", worked out by hand elsewhere
+    assert_eq!(sessions[0].cast_unsigned(), 0x1a08aa1921ca5caf);
+    assert_eq!(units(Cluster::Day), [-1, 0, 0, 0]);
+    assert_eq!(units(Cluster::Run), [0; 4]);
 }
 
 #[test]

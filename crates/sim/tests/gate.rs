@@ -2,9 +2,10 @@
 #![allow(clippy::unwrap_used)]
 
 use policysim_policy::{Cause, presets};
+use policysim_sim::cluster::Cluster;
 use policysim_sim::gate::{
-    Bound, Cluster, Evidence, Fate, FigureRule, Figures, Metric, Outcome, Outcomes, Rule, Rules,
-    Scope, Subject, Verdict, evaluate,
+    Bound, Evidence, Fate, FigureRule, Figures, Metric, Outcome, Outcomes, Rule, Rules, Scope,
+    Subject, Verdict, evaluate,
 };
 use policysim_sim::stats::Prob;
 use policysim_sim::strata::StratumKey;

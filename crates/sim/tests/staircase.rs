@@ -9,6 +9,7 @@ mod random;
 
 use policysim_policy::{Cause, Millis, Policy, presets};
 use policysim_sim::certify::Evidence;
+use policysim_sim::cluster::Cluster;
 use policysim_sim::ledger::ledger;
 use policysim_sim::readings;
 use policysim_sim::replay::replay;
@@ -126,6 +127,7 @@ fn check(fleet: &Fleet, candidates: &[Candidate], base: &Policy, halves: &[Half]
         base,
         strata: &strata,
         halves,
+        cluster: Cluster::ALL[candidates.len() % 3],
     };
     let told = sweep(fleet, candidates, grouping, &|_| {});
     let direct = direct::sweep(fleet, candidates, grouping);
@@ -162,23 +164,25 @@ fn readings_are_those_of_single_runs() {
         let candidates = candidates(&mut draw);
         let fleet = random::fleet(&mut draw, 30);
         let base = &candidates[0].policy;
+        let cluster = draw.of(&Cluster::ALL);
         let question = Question {
             base,
             candidates: &candidates,
             keys: &[],
             seed,
+            cluster,
         };
         let swept = sweep_scan(&InMemory::new(&fleet), &question, &|_| {}).unwrap();
         let active: u128 = sized_runs(&fleet)
             .map(|run| u128::from(ledger(run, run.end_ms).active_ms()))
             .sum();
         assert_eq!(swept.partial().active_ms(), active);
-        let evidence = Evidence::new(&fleet, candidates.len(), Some(0.3), seed);
+        let evidence = Evidence::new(&fleet, cluster, candidates.len(), Some(0.3), seed);
         let counted = swept.evidence(Some(0.3));
         assert_eq!(counted.protection, evidence.protection);
         assert_eq!(
-            (counted.days, counted.certify_days),
-            (evidence.days, evidence.certify_days)
+            (counted.units, counted.certify_units),
+            (evidence.units, evidence.certify_units)
         );
         let one_by_one = readings::recorded(&fleet, base, None);
         let counted = swept.recorded(None);
@@ -276,6 +280,7 @@ fn summaries_answer_as_events_do() {
             candidates,
             keys: &keys,
             seed,
+            cluster: Cluster::Session,
         };
         let summary = summarise(&source, &question(&read)).unwrap();
         let again = Summary::from_bytes(&summary.to_bytes()).unwrap();
@@ -311,6 +316,7 @@ fn a_damaged_summary_is_refused() {
         candidates: &[],
         keys: &[],
         seed: 0,
+        cluster: Cluster::Day,
     };
     let bytes = summarise(&InMemory::new(&fleet), &question)
         .unwrap()
@@ -335,6 +341,7 @@ fn parts_add_up_in_any_order() {
             candidates: &candidates,
             keys: &[StratumKey::Model, StratumKey::Role],
             seed,
+            cluster: Cluster::Session,
         };
         let whole = sweep_scan(&InMemory::new(&fleet), &question, &|_| {}).unwrap();
         let summary = summarise(&InMemory::new(&fleet), &question)
@@ -395,6 +402,7 @@ fn drawn_pairs_are_answered_as_replays_do() {
             candidates: &candidates,
             keys: &[],
             seed: 0,
+            cluster: Cluster::Day,
         };
         let found = verify(&InMemory::new(&fleet), &question, 1000, 0).unwrap();
         assert_eq!(found.pairs, 1000, "{}", preset.name);
@@ -416,6 +424,7 @@ fn threads_do_not_change_a_cell() {
         base: &base,
         strata: &strata,
         halves: &[],
+        cluster: Cluster::Session,
     };
     let with = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new()

@@ -12,6 +12,7 @@ use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use polars::prelude::{ParallelStrategy, ParquetReader, SerReader};
 use policysim_policy::presets;
+use policysim_sim::cluster::Cluster;
 use policysim_sim::run::Symbols;
 use policysim_sim::scan::{Batch, Scan};
 use policysim_sim::sweep::{Question, candidates, sweep_scan};
@@ -89,6 +90,7 @@ fn sweep(bencher: Bencher<'_, '_>) {
         candidates: &candidates,
         keys: &[],
         seed: 0,
+        cluster: Cluster::Day,
     };
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(1)

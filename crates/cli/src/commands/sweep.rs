@@ -1,6 +1,5 @@
 //! `policysim sweep`: candidates over all runs, and one that can be recommended.
 
-use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
@@ -16,7 +15,7 @@ use policysim_sim::choose::{self, Constraints, Context as ChoiceContext};
 use policysim_sim::focus;
 use policysim_sim::gaps::{self, Finding, Setting};
 use policysim_sim::grid;
-use policysim_sim::hang_cost::{self, hang_cost};
+use policysim_sim::hang_cost::{self, Unaware, hang_cost};
 use policysim_sim::replay::replay;
 use policysim_sim::run::Fleet;
 use policysim_sim::scan::InMemory;
@@ -27,12 +26,11 @@ use policysim_sim::strata::StratumKey;
 use policysim_sim::sweep::{
     Axis, Candidate, Question as Asked, candidates, halves, sized_runs, sweep_scan,
 };
-use policysim_sim::synth::Ppm;
 use policysim_sim::verify::{Difference, VerifyError, verify};
 use policysim_telemetry::write_columns;
 
 use super::plot;
-use super::settle::{changes, ppm_of};
+use super::settle::changes_beside;
 use crate::args::{GlobalArgs, OutputFormat, SweepArgs, SweepBy};
 use crate::exit::ExitStatus;
 use crate::output;
@@ -86,8 +84,7 @@ pub(super) fn run(args: &SweepArgs, global: &GlobalArgs) -> Result<ExitStatus> {
     }
     if let Some(folder) = &args.out {
         // Before the work, so that a place that cannot be written costs none of it.
-        fs::create_dir_all(folder)
-            .with_context(|| format!("cannot create {}", folder.display()))?;
+        output::check_folder(folder)?;
     }
     if let Some(pairs) = args.verify
         && let Err(differs) = verify_pairs(&question, &loaded.fleet, pairs, global)
@@ -100,7 +97,7 @@ pub(super) fn run(args: &SweepArgs, global: &GlobalArgs) -> Result<ExitStatus> {
     }
     if let Some(path) = &args.plot {
         let facts = SweepFacts::parse(&result.to_json()?)?;
-        let canvas = charts::front(&facts.sweep)
+        let canvas = charts::front(&facts.sweep, None)
             .context("--plot: no cell ever notices a hang, so that there is nothing to draw")?;
         plot::write(&canvas, path)?;
     }
@@ -163,11 +160,13 @@ pub(super) fn answer(
     let (fleet, candidates) = (&loaded.fleet, &question.candidates);
     let (base, plan) = (&question.base.policy, &question.plan);
     let by = question.args.by;
+    let cluster = question.args.cluster.into();
     let asked = Asked {
         base,
         candidates,
         keys: &strata_keys(by),
         seed: global.seed,
+        cluster,
     };
     let bar = Bar::new(global.quiet, loaded.header.runs, "replaying");
     let swept = sweep_scan(&InMemory::new(fleet), &asked, &|runs| bar.add(runs));
@@ -195,9 +194,17 @@ pub(super) fn answer(
     let focused = choice.focus();
     let sequence = &plan.sequences()[plan.sequence_of(focused.unwrap_or(0))];
     let window = focused.and_then(|index| candidates[index].policy.idle.window);
+    let mut notes = notes(&question);
+    let (settled, unaware) = if question.args.settle {
+        let some_hang = loaded.header.hung > 0;
+        let changes = changes_beside(question.costs.hang_rate, some_hang, &mut notes);
+        settled(&question, fleet, changes, global)
+    } else {
+        (Vec::new(), Unaware::default())
+    };
     let cost = hang_cost(
         candidates,
-        &cells,
+        (&cells, &unaware),
         sequence,
         focused,
         &evidence,
@@ -207,20 +214,9 @@ pub(super) fn answer(
         seed: global.seed,
         ..Resampling::default()
     };
-    let mut notes = notes(&question);
-    let settled = if question.args.settle {
-        let given = question.costs.hang_rate.map(Prob::to_f64).and_then(ppm_of);
-        let some_hang = loaded.header.hung > 0;
-        // Labelled hangs are there already; a rate that the costs assume adds none to them.
-        let given = given.filter(|_| !some_hang);
-        let changes = changes((given, Ppm::default()), some_hang, &mut notes);
-        settled(&question, fleet, changes, global)
-    } else {
-        Vec::new()
-    };
     SweepResult {
         settled,
-        resampled: focus::focus(fleet, base, candidates, &cost, &evidence, how),
+        resampled: focus::focus(fleet, base, candidates, (&cost, &unaware), &evidence, how),
         notes,
         pareto: choose::pareto(&cells, &figures),
         detectors: swept.detectors(candidates),
@@ -238,6 +234,7 @@ pub(super) fn answer(
         max_false_kill: question.max_false_kill.to_owned(),
         plan: question.plan,
         protection: evidence.protection,
+        cluster,
         seed: global.seed,
         choice,
         recorded,
@@ -246,27 +243,33 @@ pub(super) fn answer(
     }
 }
 
-/// What parents that wait make of every candidate, by simulation.
+/// What parents that wait make of every candidate, by simulation, and how long they do not know of a hang.
 fn settled(
     question: &Question<'_>,
     fleet: &Fleet,
     changes: Changes,
     global: &GlobalArgs,
-) -> Vec<Settlement> {
+) -> (Vec<Settlement>, Unaware) {
     let cast = Cast::recorded(fleet, changes, global.seed);
     let habits = Habits {
         wait: Some(question.task_wait),
         ..Habits::default()
     };
-    let bar = Bar::new(global.quiet, question.candidates.len() as u64, "simulating");
-    let of = |candidate: &Candidate| {
-        let settled = settlement(&candidate.policy, &cast, &habits, global.seed);
+    let bar = Bar::new(
+        global.quiet,
+        question.candidates.len() as u64 + 1,
+        "simulating",
+    );
+    let of = |policy: &Policy| {
+        let settled = settlement(policy, &cast, &habits, global.seed);
         bar.add(1);
         settled
     };
-    let settled = question.candidates.iter().map(of).collect();
+    let candidates = question.candidates.iter();
+    let settled: Vec<Settlement> = candidates.map(|one| of(&one.policy)).collect();
+    let unaware = Unaware::new(&settled, &of(&question.base.policy));
     bar.done();
-    settled
+    (settled, unaware)
 }
 
 /// What must be said of the idle clock's readings that limits and aborts do not say already.
@@ -309,6 +312,7 @@ fn verify_pairs(
         candidates: &question.candidates,
         keys: &[],
         seed: global.seed,
+        cluster: question.args.cluster.into(),
     };
     match verify(&InMemory::new(fleet), &asked, u64::from(pairs), global.seed) {
         Ok(verified) => {
@@ -511,18 +515,17 @@ pub(super) fn shell_word(text: &str) -> String {
     }
 }
 
-/// Writes the result set into a folder, each file whole or not at all.
+/// Writes the result set into a folder, all of it or nothing.
 fn write_results(result: &SweepResult, folder: &Path) -> Result<()> {
-    output::write_file(
-        &folder.join("sweep.json"),
-        format!("{}\n", result.to_json()?).as_bytes(),
-    )?;
-    output::write_file(&folder.join("cells.csv"), result.to_csv()?.as_bytes())?;
-    let parquet = write_columns(&result.columns())?;
-    output::write_file(&folder.join("cells.parquet"), &parquet)?;
-    let facts = SweepFacts::parse(&result.to_json()?)?;
-    if let Some(chart) = charts::front(&facts.sweep) {
-        output::write_file(&folder.join("front.svg"), chart.to_svg()?.as_bytes())?;
+    let json = result.to_json()?;
+    let facts = SweepFacts::parse(&json)?;
+    let mut set = output::FileSet::default();
+    set.add("sweep.json", format!("{json}\n"));
+    set.add("cells.csv", result.to_csv()?);
+    set.add("cells.parquet", write_columns(&result.columns())?);
+    match charts::front(&facts.sweep, None) {
+        Some(chart) => set.add("front.svg", chart.to_svg()?),
+        None => set.outdate("front.svg"),
     }
-    Ok(())
+    set.write(folder)
 }

@@ -1,7 +1,8 @@
 //! The JSON schema of rules documents, made from the tables of keys and metrics.
 
 use policysim_policy::{Cause, check};
-use policysim_sim::gate::{Cluster, Mapping, Metric};
+use policysim_sim::cluster::Cluster;
+use policysim_sim::gate::{Mapping, Metric};
 use policysim_sim::strata::StratumKey;
 use serde_json::{Map, Value as Json, json};
 

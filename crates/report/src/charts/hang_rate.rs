@@ -4,7 +4,7 @@ use super::Canvas;
 use super::canvas::{Side, colour};
 use super::frame::{Frame, Sample, Scale, legend};
 use super::front::trimmed;
-use super::measure::{SMALL, width};
+use super::measure::{SMALL, TEXT, width};
 use crate::sizing::facts::Sweep;
 use crate::units::{duration, grouped, percent};
 
@@ -87,6 +87,12 @@ pub fn hang_rate(sweep: &Sweep, rates: &[f64]) -> Option<Canvas> {
         (frame.right, frame.bottom),
         colour::GREY,
         1.0,
+    );
+    canvas.upright(
+        (16.0, f64::midpoint(frame.top, frame.bottom)),
+        "cheapest window",
+        TEXT,
+        colour::INK,
     );
     let high = (frame.bottom - frame.top) / steps.len() as f64;
     // Smaller windows pay at higher rates: they stand at the bottom, on the right.

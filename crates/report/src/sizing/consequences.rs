@@ -65,8 +65,18 @@ impl Report {
         section.say(
             Prose::new("The closed form lets a hang begin at any moment of the wait alike; ")
                 .term("settlement-simulation", "the simulation")
-                .text(" lets it begin where the runs of this record hang, counted from the moment at which their parent waits."),
+                .text(if found.hang_ppm == 0 {
+                    " lets it begin where the runs of this record hang, counted from the moment at which their parent waits.".to_owned()
+                } else {
+                    format!(
+                        " makes {} of the runs hang, at a uniform moment of each, counted from the moment at which their parent waits: none of this record is labelled as hung.",
+                        percent(found.hang_ppm as f64 / 1e6)
+                    )
+                }),
         );
+        if !found.notes.is_empty() {
+            section.add(Block::List(found.notes.iter().map(Prose::new).collect()));
+        }
     }
 
     fn cost(&self, section: &mut Section) {
@@ -193,7 +203,7 @@ impl Report {
             ),
             &[
                 ("stratum", Align::Left, None),
-                ("n", Align::Right, None),
+                ("n", Align::Right, Some("n")),
                 ("false kills", Align::Right, Some("false-kill")),
                 ("unresolved", Align::Right, Some("unresolved")),
                 (
@@ -252,7 +262,10 @@ impl Report {
                 "Run {}, one run: no rate",
                 crate::table::one_line(&shown.run)
             ),
-            &[("what", Align::Left, None), ("", Align::Right, None)],
+            &[
+                ("what", Align::Left, None),
+                ("value", Align::Right, Some("timeline")),
+            ],
         );
         let mut push = |what: &str, datum: Datum| grid.push(vec![Datum::text(what), datum]);
         push("fired at", length(Some(verdict.at.as_u64())));
@@ -260,6 +273,13 @@ impl Report {
         push(
             "open at the firing",
             Datum::text(verdict.phase.name().replace('_', " ")),
+        );
+        push(
+            "total clock at the firing",
+            shown.line.total.last().map_or_else(
+                || Datum::text("no budget"),
+                |stretch| length(Some(stretch.reading_ms)),
+            ),
         );
         push("work lost", length(Some(shown.line.lost_ms)));
         push(

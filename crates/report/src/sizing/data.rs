@@ -46,8 +46,8 @@ impl Report {
             "Limits of the policies that this is about",
             &[
                 ("limit", Align::Left, None),
-                ("candidate", Align::Right, None),
-                ("current", Align::Right, None),
+                ("candidate", Align::Right, Some("candidate")),
+                ("current", Align::Right, Some("policy-in-force")),
             ],
         );
         let current = self.current.as_ref().map(|named| &named.policy);
@@ -152,13 +152,13 @@ impl Report {
             &[
                 ("length", Align::Right, None),
                 ("idle clock\n[95 %]", Align::Left, Some("interval")),
-                ("seen", Align::Right, None),
+                ("seen", Align::Right, Some("seen")),
                 (
                     "pre-token waits\n[95 %]",
                     Align::Left,
                     Some("pre-token-wait"),
                 ),
-                ("seen", Align::Right, None),
+                ("seen", Align::Right, Some("seen")),
             ],
         );
         let swept = self.swept_ms();
@@ -252,10 +252,11 @@ fn limit(limit: Option<Millis>) -> String {
 fn ledger_grid(runs: &RunFacts) -> Grid {
     let mut columns = vec![
         ("runs", Align::Left, None),
-        ("n", Align::Right, None),
-        ("in all", Align::Right, None),
+        ("n", Align::Right, Some("n")),
+        ("in all", Align::Right, Some("time-account")),
     ];
-    columns.extend(Account::ALL.map(|account| (account.name(), Align::Right, None)));
+    columns
+        .extend(Account::ALL.map(|account| (account.name(), Align::Right, Some("time-account"))));
     let mut grid = Grid::new(
         "Time by account, hung runs included; every millisecond of a record is in one",
         &columns,

@@ -402,7 +402,7 @@ impl Sweep {
             .join(", ")
     }
 
-    /// The values of one axis, in the order of the grid.
+    /// The values of one axis, ascending, then those without an order (`off`, sets of kinds) as the grid has them.
     pub fn values(&self, key: &str) -> Vec<&str> {
         let mut values: Vec<&str> = Vec::new();
         for cell in &self.cells {
@@ -411,7 +411,16 @@ impl Sweep {
                 values.push(value);
             }
         }
+        values.sort_by_key(|value| amount(value).unwrap_or(u64::MAX));
         values
+    }
+}
+
+/// A duration in ms, or a number.
+fn amount(value: &str) -> Option<u64> {
+    match policysim_policy::duration::parse(value) {
+        Ok(span) => Some(span.as_u64()),
+        Err(_) => value.parse().ok(),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use policysim_sim::compare::Pairs;
+use policysim_sim::gaps::Line;
 use policysim_sim::gaps::curve::Curve;
 use policysim_sim::ledger::{Account, Totals};
 use policysim_sim::stats::{Estimate, Interval, json as rounded};
@@ -10,6 +11,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::explorer::Explorer;
 use super::{Report, RunFacts, Shown};
 use crate::SCHEMA_VERSION;
 
@@ -33,6 +35,7 @@ struct JsonReport<'a> {
     map_command: Option<&'a str>,
     /// As `policysim gaps --format json` prints it.
     gaps: Option<Box<RawValue>>,
+    explorer: &'a Explorer,
     runs: Option<Value>,
 }
 
@@ -62,6 +65,7 @@ impl Report {
             map: self.wider.as_ref().map(|facts| &*facts.raw),
             map_command: self.origin.map_command.as_deref(),
             gaps,
+            explorer: &self.explorer,
             runs: self.runs.as_ref().map(runs),
         })
     }
@@ -99,12 +103,15 @@ fn runs(facts: &RunFacts) -> Value {
             "window_ms": facts.split.window_ms,
             "measured_p99_9_ms": facts.split.measured_ms,
             "measured": super::recommendation::measured(&facts.gaps),
+            "composite_silence": {
+                "every_reading": super::recommendation::composite(facts, Line::Idle).0,
+                "longest_of_each_run": super::recommendation::composite(facts, Line::Longest).0,
+            },
             "retry_envelope_ms": named(facts.split.envelopes_ms()),
             "left_ms": named(facts.split.left_ms()),
             "backoff_runs_against_the_idle_clock": facts.split.backoff_counts,
         },
         "settlement": facts.settled,
-        "explorer": facts.explorer,
         "timeline": facts.shown.as_ref().map(shown),
     })
 }
@@ -180,6 +187,7 @@ fn shown(of: &Shown) -> Value {
         "next_kind": of.line.next.map(|(_, kind)| kind.name()),
         "record_end_ms": of.end_ms,
         "idle_clock": of.line.clock.iter().map(|stretch| json!([stretch.from_ms, stretch.to_ms, stretch.reading_ms])).collect::<Vec<_>>(),
+        "total_clock": of.line.total.iter().map(|stretch| json!([stretch.from_ms, stretch.to_ms, stretch.reading_ms])).collect::<Vec<_>>(),
         "pauses_ms": of.line.pauses,
         "waits_ms": of.line.waits.iter().map(|(account, from, to)| json!([account.name(), from, to])).collect::<Vec<_>>(),
     })

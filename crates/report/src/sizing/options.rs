@@ -72,10 +72,10 @@ impl Report {
             "idle.window" => ("idle", Align::Right, Some("idle-window")),
             "total.budget" => ("total", Align::Right, Some("budget")),
             "turns.cap" => ("turns", Align::Right, Some("turn-cap")),
-            other => (other, Align::Right, None),
+            other => (other, Align::Right, Some("cell")),
         }));
         columns.extend([
-            ("killed", Align::Right, None),
+            ("killed", Align::Right, Some("killed")),
             (
                 "false kills per run\n[95 %]",
                 Align::Left,

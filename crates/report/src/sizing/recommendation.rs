@@ -111,7 +111,7 @@ impl Report {
                     Align::Left,
                     Some("interval"),
                 ),
-                ("McNemar p", Align::Right, None),
+                ("McNemar p", Align::Right, Some("mcnemar")),
             ],
         );
         let mut push = |name: &str, pairs: &Pairs| {
@@ -183,26 +183,19 @@ fn split(section: &mut Section, runs: &RunFacts, window: Option<Millis>) {
         ),
         &[
             ("part", Align::Left, None),
-            ("nominal", Align::Right, None),
-            ("full jitter", Align::Right, None),
-            ("headers at cap", Align::Right, None),
+            ("nominal", Align::Right, Some("retry-envelope")),
+            ("full jitter", Align::Right, Some("retry-envelope")),
+            ("headers at cap", Align::Right, Some("retry-envelope")),
         ],
     );
     let envelopes = split.envelopes_ms();
-    let quantile = measured(&runs.gaps);
-    let measured_text = match quantile {
-        Some(quantile) => match quantile.point() {
-            Some(ms) => format!("{} {}", duration(ms), bracket(quantile)),
-            None => "not estimable".to_owned(),
-        },
-        None => "not estimable".to_owned(),
-    };
+    let quantile = length_of(measured(&runs.gaps));
     grid.push(
         std::iter::once(Datum::text(format!(
             "p99.9 of the pre-token wait (n = {})",
             grouped(n)
         )))
-        .chain(std::iter::repeat_with(|| Datum::text(measured_text.clone())).take(3))
+        .chain(std::iter::repeat_with(|| quantile.clone()).take(3))
         .collect(),
     );
     grid.push(
@@ -218,13 +211,24 @@ fn split(section: &mut Section, runs: &RunFacts, window: Option<Millis>) {
             }))
             .collect(),
     );
+    for (line, what) in [
+        (Line::Idle, "every reading of the idle clock"),
+        (Line::Longest, "the longest reading of each run"),
+    ] {
+        let (quantile, n) = composite(runs, line);
+        let text = length_of(quantile);
+        grid.push(
+            std::iter::once(Datum::text(format!(
+                "measured composite silence, p99.9 of {what} (n = {})",
+                grouped(n)
+            )))
+            .chain(std::iter::repeat_with(|| text.clone()).take(3))
+            .collect(),
+        );
+    }
     section.add(Block::Grid(grid));
     section.say(
-        Prose::new("Quantiles do not add up, so that the rows above are an allowance. What runs really met is the composite silence that the idle clock read: ")
-            .text(composite(runs, Line::Idle, "over all readings"))
-            .text("; ")
-            .text(composite(runs, Line::Longest, "over the longest reading of each run"))
-            .text(". ")
+        Prose::new("Quantiles do not add up, so that quantile, envelope and what is left are an allowance; the composite silences are what the idle clock really read. ")
             .term("retry-envelope", "The envelope")
             .text(if split.backoff_counts {
                 " runs against the idle clock wherever the harness does not announce its retries; each of the requests in the chain takes its own time on top."
@@ -234,23 +238,20 @@ fn split(section: &mut Section, runs: &RunFacts, window: Option<Millis>) {
     );
 }
 
-fn composite(runs: &RunFacts, line: Line, what: &str) -> String {
-    let Some(figures) = runs.gaps.figures.get(&(String::new(), line)) else {
-        return format!("not estimable {what}");
-    };
-    let Some(quantile) = figures.quantiles.last() else {
-        return format!("not estimable {what}");
-    };
-    let p = quantile.curve.p.percentile_label();
-    match quantile.point() {
-        Some(ms) => format!(
-            "{p} {} {} {what} (n = {})",
-            duration(ms),
-            bracket(quantile),
-            grouped(figures.n)
-        ),
-        None => format!("{p} not estimable {what} (n = {})", grouped(figures.n)),
-    }
+/// The largest quantile of what the idle clock read, and how many readings there are.
+pub(super) fn composite(runs: &RunFacts, line: Line) -> (Option<&GapQuantile>, u64) {
+    runs.gaps
+        .figures
+        .get(&(String::new(), line))
+        .map_or((None, 0), |figures| (figures.quantiles.last(), figures.n))
+}
+
+/// A quantile with its interval.
+fn length_of(quantile: Option<&GapQuantile>) -> Datum {
+    quantile.and_then(|of| Some((of, of.point()?))).map_or_else(
+        || Datum::text("not estimable"),
+        |(of, ms)| Datum::of(format!("{} {}", duration(ms), bracket(of)), ms as f64),
+    )
 }
 
 fn bracket(quantile: &GapQuantile) -> String {

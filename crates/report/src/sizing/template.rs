@@ -13,18 +13,23 @@
 //! | `report` | everything in `report.json`, `report.sweep.cells[0].false_kills` for example |
 //!
 //! Sections are Markdown already and are not escaped again; values of `report` come from logs and should pass through
-//! the filter `md`.
+//! the filter `md`. A template that takes more than [`FUEL`] steps is stopped.
 
 use minijinja::value::Serde;
-use minijinja::{Environment, UndefinedBehavior, Value, context};
+use minijinja::{Environment, ErrorKind, UndefinedBehavior, Value, context};
 use serde::Serialize;
 
 use super::Report;
 use super::definitions::DEFINITIONS;
 use super::document::{Section, marked_down};
+use crate::units::grouped;
 
 /// The template that is used where none is given.
 pub const BUILT_IN: &str = include_str!("template.md.j2");
+
+/// Steps that a template may take: its instructions, and one for every 64 bytes that it makes. A hundred thousand cells
+/// can be written with them, and no template makes more than a quarter of a gigabyte.
+pub const FUEL: u64 = 4_000_000;
 
 /// A template that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +76,7 @@ pub fn render(source: &str, report: &Report) -> Result<String, TemplateError> {
         serde_json::from_str(&json).map_err(|error| told(&error))?;
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_fuel(Some(FUEL));
     environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
     environment.add_filter("md", |words: String| marked_down(&words));
     environment
@@ -91,7 +97,13 @@ pub fn render(source: &str, report: &Report) -> Result<String, TemplateError> {
             charts => Value::from(Serde(&charts)),
             report => Value::from(Serde(&everything)),
         })
-        .map_err(|error| told(&error))
+        .map_err(|error| match error.kind() {
+            ErrorKind::OutOfFuel => TemplateError(format!(
+                "it goes on for more than {} steps, expected an end: does a loop repeat itself, or make gigabytes?",
+                grouped(FUEL)
+            )),
+            _ => told(&error),
+        })
 }
 
 /// The error with its place, on one line.

@@ -3,9 +3,10 @@
 use policysim_policy::duration;
 use policysim_sim::certify::{Protection, StratumVerdict};
 use policysim_sim::choose::{Detection, Rejection};
+use policysim_sim::cluster::Cluster;
 use policysim_sim::focus::{Focus, Rival, Sampled};
 use policysim_sim::grid;
-use policysim_sim::hang_cost::{HangCost, RateSource};
+use policysim_sim::hang_cost::{HangCost, HangTime, RateSource};
 use policysim_sim::readings::LimitSource;
 use policysim_sim::stats::bootstrap::Bootstrap;
 use policysim_sim::stats::verdict::{Decision, KEYS_MATTER};
@@ -129,6 +130,7 @@ impl SweepResult {
                 grouped(self.cells.len() as u64)
             ));
         }
+        remarks.extend(crate::settle::sweep_words(&self.settled));
         if let Some(focus) = self.focus() {
             self.about_runs(focus, &mut remarks);
             self.about_traps(focus, &mut remarks);
@@ -219,11 +221,20 @@ impl SweepResult {
     /// Dependence, ties, and what the limits in force at recording hide.
     fn about_traps(&self, focus: usize, remarks: &mut Vec<String>) {
         let verdict = &self.choice.verdicts[focus];
-        if let Some(deff) = verdict.day_deff.filter(|&deff| deff > KEYS_MATTER) {
+        if let Some(deff) = verdict.unit_deff.filter(|&deff| deff > KEYS_MATTER) {
+            let (come, by, unit) = match self.cluster {
+                Cluster::Session => ("bunch in sessions", "session", "session"),
+                Cluster::Day | Cluster::Run => ("come in bad days", "calendar day", "day"),
+            };
             remarks.push(format!(
-                "Kills of cell {} come in bad days (design effect {deff:.1} by calendar day): its limit takes the day as the unit.",
+                "Kills of cell {} {come} (design effect {deff:.1} by {by}): its limit takes the {unit} as the unit.",
                 focus + 1
             ));
+        }
+        if self.cluster == Cluster::Run {
+            remarks.push(
+                "Runs are taken as independent (--cluster run): kills that come together widen no limit.".to_owned(),
+            );
         }
         let compounding = self.detectors[focus].and_then(|detector| detector.compounding);
         if let Some(found) = compounding
@@ -428,8 +439,13 @@ impl SweepResult {
                 )
             });
         format!(
-            "alone {} is best {over}{range}{}{}",
+            "alone {} is best {over}{range}; a hang costs {}{}{}",
             self.settings(cheapest.cell),
+            match cost.hang_time {
+                HangTime::Knowledge => "the time until the parent knows of it (simulated)",
+                HangTime::Slot => "its slot until it settles (measured)",
+                HangTime::Window => "its slot for the window and what settling takes",
+            },
             match cost.options.restart.as_u64() {
                 0 => "; a restart is taken to cost nothing".to_owned(),
                 restart_ms => format!("; a restart costs {}", human(restart_ms)),

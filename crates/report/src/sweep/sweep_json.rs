@@ -35,6 +35,7 @@ impl SweepResult {
             base: &self.base,
             axes: self.axes.iter().map(|axis| axis.key.as_str()).collect(),
             task_wait_ms: self.task_wait.as_u64(),
+            cluster: self.cluster.name(),
             settlement: "closed form: max(0, 1 - (window + settling lag) / wait), start uniform in the wait",
             constraints: JsonConstraints {
                 max_false_kill_rate: self.constraints.max_false_kill.map(Prob::to_f64).map(json),
@@ -102,6 +103,7 @@ impl SweepResult {
             hangs: cost.hangs,
             hang_rates: cost.rates,
             hang_rates_source: cost.source.name(),
+            hang_time: cost.hang_time.name(),
             cheapest_cell: cost.cheapest.ok().map(|found| found.cell + 1),
             criterion: if cost.options.hang_rate.is_some() {
                 "cost_at_rate"
@@ -177,8 +179,8 @@ impl SweepResult {
             false_kill_rate_up_one_sided: figures.verdict.upper.map(json),
             false_kills_per_hour: figures.false_kills_per_hour.map(json),
             false_kills_per_hour_interval: figures.false_kills_per_hour_limits,
-            day_deff: figures.verdict.day_deff.map(json),
-            limit_by_day: figures.verdict.by_day,
+            unit_deff: figures.verdict.unit_deff.map(json),
+            limit_by_unit: figures.verdict.by_unit,
             certify: JsonCertify {
                 place: self.tested(index),
                 runs: verdict.counts.runs,
@@ -187,8 +189,8 @@ impl SweepResult {
                 false_kill_rate_up_one_sided: verdict.upper.map(json),
                 decision: verdict.decision.name(),
                 runs_needed: verdict.needed,
-                day_deff: verdict.day_deff.map(json),
-                limit_by_day: verdict.by_day,
+                unit_deff: verdict.unit_deff.map(json),
+                limit_by_unit: verdict.by_unit,
             },
             against_base: JsonPaired::new(
                 cell.against_base.only_second,
@@ -258,6 +260,7 @@ struct JsonSweep<'a> {
     base: &'a str,
     axes: Vec<&'a str>,
     task_wait_ms: u64,
+    cluster: &'static str,
     settlement: &'a str,
     constraints: JsonConstraints,
     recommendation: Option<usize>,
@@ -308,6 +311,7 @@ struct JsonCost {
     hangs: u64,
     hang_rates: Interval,
     hang_rates_source: &'static str,
+    hang_time: &'static str,
     criterion: &'static str,
     cheapest_cell: Option<usize>,
     value_ms: Option<f64>,
@@ -448,8 +452,8 @@ struct JsonCell<'a> {
     false_kill_rate_up_one_sided: Option<f64>,
     false_kills_per_hour: Option<f64>,
     false_kills_per_hour_interval: Interval,
-    day_deff: Option<f64>,
-    limit_by_day: bool,
+    unit_deff: Option<f64>,
+    limit_by_unit: bool,
     certify: JsonCertify,
     against_base: JsonPaired,
     detector: Option<JsonDetector>,
@@ -477,8 +481,8 @@ struct JsonCertify {
     false_kill_rate_up_one_sided: Option<f64>,
     decision: &'static str,
     runs_needed: Option<u64>,
-    day_deff: Option<f64>,
-    limit_by_day: bool,
+    unit_deff: Option<f64>,
+    limit_by_unit: bool,
 }
 
 #[derive(Serialize)]

@@ -2,6 +2,7 @@
 
 use policysim_policy::Policy;
 
+use crate::cluster::Cluster;
 use crate::gaps::{Line, drift};
 use crate::stats::Level;
 use crate::stats::bootstrap::Resampling;
@@ -14,7 +15,7 @@ use super::explain::Characteristics;
 use super::figures::Figures;
 use super::metric::Source;
 use super::policy_rules::{self, Found};
-use super::rules::{Bound, Cluster, DriftRule, FigureRule, Rule, Rules, Scope, Subject};
+use super::rules::{Bound, DriftRule, FigureRule, Rule, Rules, Scope, Subject};
 
 /// What rules are held against.
 #[derive(Clone, Copy, Debug)]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use policysim_policy::{Millis, Policy};
 
+use crate::cluster::Cluster;
 use crate::gaps::{self, Line, Silences};
 use crate::readings;
 use crate::run::{EventFlags, Fleet};
@@ -144,6 +145,7 @@ pub fn summary_of(fleet: &Fleet, policy: &Policy) -> Summary {
         candidates: &candidates,
         keys: &[],
         seed: 0,
+        cluster: Cluster::Run,
     };
     match summarise(&InMemory::new(fleet), &question) {
         Ok(summary) => summary,

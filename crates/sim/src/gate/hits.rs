@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use crate::certify::TieRule;
+use crate::cluster::Cluster;
 use crate::gaps::Silences;
 use crate::stats::verdict::RunCounts;
 use crate::strata::StratumKey;
 
 use super::metric::Metric;
 use super::outcome::{Fate, Outcome, Outcomes};
-use super::rules::{Bound, Cluster, FigureRule, Scope};
+use super::rules::{Bound, FigureRule, Scope};
 
 /// Whether something counts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

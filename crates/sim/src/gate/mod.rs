@@ -26,6 +26,6 @@ pub use metric::{Metric, Source, Unit};
 pub use outcome::{Fate, Outcome, Outcomes, outcomes, outcomes_of_summary};
 pub use policy_rules::finding_keys;
 pub use rules::{
-    Bound, Cluster, Compare, DriftRule, FigureRule, FindingsRule, KeyRule, Mapping, Needs, Operand,
-    Rule, Rules, SameRule, Scope, Subject,
+    Bound, Compare, DriftRule, FigureRule, FindingsRule, KeyRule, Mapping, Needs, Operand, Rule,
+    Rules, SameRule, Scope, Subject,
 };

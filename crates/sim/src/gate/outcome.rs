@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use policysim_policy::{Cause, Policy};
 use rayon::prelude::*;
 
+use crate::cluster::{Cluster, session_key};
 use crate::judgement::Judgement;
 use crate::ledger::ledger;
 use crate::replay::{hang_onset_ms, replay};
@@ -116,13 +117,13 @@ fn numbered<'r>(runs: impl Iterator<Item = (&'r Run, Outcome)>) -> Outcomes {
     let runs: Vec<(&Run, Outcome)> = runs.collect();
     let mut found = Outcomes::default();
     let mut sessions: BTreeMap<&str, u32> =
-        runs.iter().map(|(run, _)| (session_of(run), 0)).collect();
+        runs.iter().map(|(run, _)| (session_key(run), 0)).collect();
     for (number, slot) in sessions.values_mut().enumerate() {
         *slot = number as u32;
     }
     let mut numbers: [BTreeMap<&str, u32>; StratumKey::ALL.len()] = Default::default();
     for (run, mut outcome) in runs {
-        outcome.session = sessions.get(session_of(run)).copied().unwrap_or_default();
+        outcome.session = sessions.get(session_key(run)).copied().unwrap_or_default();
         for ((key, numbers), number) in StratumKey::ALL
             .into_iter()
             .zip(&mut numbers)
@@ -143,15 +144,6 @@ fn numbered<'r>(runs: impl Iterator<Item = (&'r Run, Outcome)>) -> Outcomes {
     found
 }
 
-/// The session of a run, or its own name where it has none.
-fn session_of(run: &Run) -> &str {
-    if run.session.is_empty() {
-        &run.name
-    } else {
-        &run.session
-    }
-}
-
 /// Every run of a summary under `policy`.
 ///
 /// # Errors
@@ -166,6 +158,7 @@ pub fn outcomes_of_summary(summary: &Summary, policy: &Policy) -> Result<Outcome
         candidates: std::slice::from_ref(&candidate),
         keys: &[],
         seed: 0,
+        cluster: Cluster::Run,
     };
     let each = summary.each(&question)?;
     let outcomes = each
@@ -294,6 +287,7 @@ mod tests {
             candidates: &[candidate],
             keys: &[],
             seed: 0,
+            cluster: Cluster::Run,
         };
         let summary = summarise(&InMemory::new(fleet), &question).unwrap();
         Summary::from_bytes(&summary.to_bytes()).unwrap()
@@ -345,6 +339,7 @@ mod tests {
                 base: &policy,
                 strata: &strata,
                 halves: &[],
+                cluster: Cluster::Run,
             };
             let cell = &sweep(&fleet, &[candidate], grouping, &|_| {})[0];
             let found = outcomes(&fleet, &policy);

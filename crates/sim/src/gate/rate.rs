@@ -1,6 +1,7 @@
 //! Rates held against their bound: pooled, in every stratum, and as one of a sequence of windows.
 
 use crate::certify::TieRule;
+use crate::cluster::Cluster;
 use crate::stats::verdict::{
     Decision, KEYS_MATTER, KeyedCheck, RateCheck, RunCounts, check_rate, check_rate_by_key,
     check_strata,
@@ -12,7 +13,7 @@ use super::figures::Figures;
 use super::hits::{by_group, by_unit};
 use super::metric::{Metric, Unit};
 use super::outcome::Outcomes;
-use super::rules::{Cluster, FigureRule, Scope};
+use super::rules::{FigureRule, Scope};
 
 /// Seconds of an hour: a number per hour is a rate per second of active time.
 const SECONDS: f64 = 3_600.0;

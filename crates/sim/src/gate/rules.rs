@@ -3,6 +3,7 @@
 use policysim_policy::document::Value;
 use policysim_policy::{Cause, Millis, Policy};
 
+use crate::cluster::Cluster;
 use crate::gaps::Line;
 use crate::stats::{Level, Prob};
 use crate::strata::StratumKey;
@@ -145,32 +146,6 @@ pub enum Scope {
     Every(StratumKey),
     /// One group.
     One(StratumKey, String),
-}
-
-/// What is taken as independent.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Cluster {
-    /// Calendar days of runs' starts, where kills are seen to come together on them.
-    #[default]
-    Day,
-    /// The run.
-    Run,
-    /// The session, likewise.
-    Session,
-}
-
-impl Cluster {
-    /// Every unit.
-    pub const ALL: [Self; 3] = [Self::Day, Self::Run, Self::Session];
-
-    /// The unit's name in rules and output.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Day => "day",
-            Self::Run => "run",
-            Self::Session => "session",
-        }
-    }
 }
 
 /// A bound on a figure.

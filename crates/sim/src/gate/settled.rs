@@ -1,5 +1,6 @@
 //! Figures of the settlement simulation against their bounds.
 
+use crate::cluster::Cluster;
 use crate::settle::Settlement;
 use crate::stats::verdict::RunCounts;
 use crate::stats::{Estimate, Level, Prob};
@@ -8,7 +9,7 @@ use super::amount::Context;
 use super::check::{Code, Figure};
 use super::metric::Metric;
 use super::rate::{Judged, RateBound};
-use super::rules::{Cluster, FigureRule};
+use super::rules::FigureRule;
 
 /// The most that a one-sided limit can be trusted when it is one side of a two-sided 95 % interval.
 const SIDE: &str = "0.975";

@@ -14,14 +14,18 @@ pub enum Half {
     Certify,
 }
 
+/// FNV-1a, 64 bits.
+pub(crate) fn fnv1a(key: &[u8]) -> u64 {
+    key.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
 /// The half of the session `key`: FNV-1a of the key, xor `seed`, through the finaliser of `SplitMix64`; even selects.
 ///
 /// It depends on the key alone, so that a session keeps its half when data are added.
 pub fn half(key: &[u8], seed: u64) -> Half {
-    let hash = key.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
-    let mut mixed = hash ^ seed;
+    let mut mixed = fnv1a(key) ^ seed;
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^= mixed >> 31;

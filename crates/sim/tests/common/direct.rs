@@ -7,7 +7,7 @@ use policysim_sim::ledger::ledger;
 use policysim_sim::replay::{Replayed, hang_onset_ms, replay};
 use policysim_sim::run::{Fleet, RecordedEnd, Run};
 use policysim_sim::stats::choice::Half;
-use policysim_sim::sweep::{Candidate, Grouping, day, event_first, settling_lag, sized_runs};
+use policysim_sim::sweep::{Candidate, Grouping, event_first, settling_lag, sized_runs};
 use policysim_sim::tally::{CellCounts, Part, Tally};
 
 fn wrongly_killed(replayed: &Replayed) -> bool {
@@ -66,7 +66,13 @@ pub(crate) fn sweep(
                 let groups = grouping.strata.of_run(index);
                 let base_kills = wrongly_killed(&of_base);
                 count(
-                    &mut cell, fleet, candidate, run, groups, certifies, base_kills,
+                    &mut cell,
+                    fleet,
+                    candidate,
+                    run,
+                    groups,
+                    (certifies, grouping.cluster.unit(run)),
+                    base_kills,
                 );
             }
             cell.detection_ms.sort_unstable();
@@ -81,7 +87,7 @@ fn count(
     candidate: &Candidate,
     run: &Run,
     groups: &[usize],
-    certifies: bool,
+    (certifies, unit): (bool, i64),
     base_kills: bool,
 ) {
     let policy = &candidate.policy;
@@ -126,7 +132,7 @@ fn count(
     } else {
         0
     };
-    let by_day = Tally { runs: 0, ..tally };
+    let by_unit = Tally { runs: 0, ..tally };
     for part in parts(cell, certifies) {
         add(&mut part.tally, &tally);
         for &group in groups {
@@ -137,10 +143,10 @@ fn count(
         } else {
             part.doubtful_work_ms += work_ms;
         }
-        if by_day != Tally::default() {
-            let mut days: BTreeMap<i64, Tally> = part.days.iter().copied().collect();
-            add(days.entry(day(run)).or_default(), &by_day);
-            part.days = days.into_iter().collect();
+        if by_unit != Tally::default() {
+            let mut units: BTreeMap<i64, Tally> = part.units.iter().copied().collect();
+            add(units.entry(unit).or_default(), &by_unit);
+            part.units = units.into_iter().collect();
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::hint::black_box;
 
 use policysim_policy::Kind;
+use policysim_sim::cluster::Cluster;
 use policysim_sim::replay::verdict;
 use policysim_sim::run::Symbols;
 use policysim_sim::scan::{Batch, InMemory, RunView};
@@ -112,6 +113,7 @@ fn sweep(source: &InMemory<'_>, candidates: &[Candidate]) -> u64 {
         candidates,
         keys: &[],
         seed: 0,
+        cluster: Cluster::Day,
     };
     let Ok(swept) = sweep_scan(source, &question, &|_| {});
     swept.cells(false).iter().map(CellCounts::killed).sum()

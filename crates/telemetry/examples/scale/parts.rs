@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use policysim_policy::{Policy, presets};
+use policysim_sim::cluster::Cluster;
 use policysim_sim::grid;
 use policysim_sim::replay::verdict;
 use policysim_sim::run::{Run, RunStatus, Symbols};
@@ -140,6 +141,7 @@ fn sweep(data: &Path, count: u64) -> u64 {
         candidates: &candidates,
         keys: &[],
         seed: 0,
+        cluster: Cluster::Day,
     };
     let swept = sweep_scan(&dataset, &question, &|_| {}).unwrap();
     let cells = swept.cells(false);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::args::DataArgs;
+use crate::args::{ClusterBy, DataArgs};
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
@@ -47,6 +47,9 @@ pub(crate) struct ReportArgs {
     /// Largest acceptable share of healthy runs killed, at 95 % confidence [default: 1%]
     #[arg(long, value_name = "RATE")]
     pub(crate) max_false_kill: Option<String>,
+    /// What is taken as independent when a rate is limited
+    #[arg(long, value_enum, value_name = "UNIT", default_value_t)]
+    pub(crate) cluster: ClusterBy,
     /// Accept only windows below TaskWait, so that a hang can settle inside one wait
     #[arg(long)]
     pub(crate) settle_within_wait: bool,

@@ -6,7 +6,7 @@ use policysim_report::sizing::explorer::{Costs, Explorer};
 use policysim_report::sweep::SweepResult;
 use policysim_sim::certify::Evidence;
 use policysim_sim::choose::share_settled;
-use policysim_sim::hang_cost::{self, hang_cost};
+use policysim_sim::hang_cost::{self, Unaware, hang_cost};
 use policysim_sim::run::Fleet;
 use policysim_sim::stats::Prob;
 use policysim_sim::sweep::settling_lag;
@@ -57,7 +57,7 @@ pub(super) fn explorer(
 
 fn costs(map: &SweepResult, fleet: &Fleet, seed: u64) -> Result<Costs> {
     let max_rate = map.constraints.max_false_kill.map(Prob::to_f64);
-    let evidence = Evidence::new(fleet, map.candidates.len(), max_rate, seed);
+    let evidence = Evidence::new(fleet, map.cluster, map.candidates.len(), max_rate, seed);
     let mut restarts_ms: Vec<u64> = RESTARTS_MS
         .into_iter()
         .chain([map.cost.options.restart.as_u64()])
@@ -85,7 +85,7 @@ fn costs(map: &SweepResult, fleet: &Fleet, seed: u64) -> Result<Costs> {
         };
         hang_cost(
             &map.candidates,
-            &map.cells,
+            (&map.cells, &Unaware::default()),
             sequence,
             focus,
             &evidence,

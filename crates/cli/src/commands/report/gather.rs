@@ -12,7 +12,8 @@ use policysim_sim::gaps::GapQuantile;
 use policysim_sim::gaps::curve::{Curve, curve, log_lengths};
 use policysim_sim::ledger;
 use policysim_sim::run::Fleet;
-use policysim_sim::settle::{Cast, Changes, Habits, settlement};
+use policysim_sim::settle::{Cast, Habits, settlement};
+use policysim_sim::stats::Prob;
 use policysim_sim::strata::StratumKey;
 use policysim_sim::sweep::settling_lag;
 use policysim_sim::timeline::Timeline;
@@ -21,8 +22,10 @@ use policysim_sim::window_split::WindowSplit;
 use super::args::ReportArgs;
 use super::{explore, question};
 use crate::args::{GlobalArgs, SweepArgs};
+use crate::commands::settle::changes_beside;
 use crate::commands::sweep::shell_word;
 use crate::commands::{gaps, sweep};
+use crate::data::Loaded;
 
 /// Lengths of the TaskWait that settlement is shown for, ms; the policy's own is added.
 const WAITS_MS: [u64; 10] = [
@@ -81,6 +84,7 @@ pub(super) fn report(
         current,
         facts,
         wider: wider_facts,
+        explorer: explore::explorer(map, fleet, global.seed, &WAITS_MS)?,
         runs: None,
     };
     report.candidate_in_map = question::cell_of(report.map(), &report.candidate.policy);
@@ -97,9 +101,8 @@ pub(super) fn report(
             .as_ref()
             .map(|current| compare(fleet, &current.policy, &report.candidate.policy)),
         split,
-        settled: settled(&report, fleet, global.seed),
+        settled: settled(&report, &loaded, map.cost.options.hang_rate, global.seed),
         shown: shown(args, &report, fleet),
-        explorer: explore::explorer(map, fleet, global.seed, &WAITS_MS)?,
         gaps,
     });
     Ok(report)
@@ -119,12 +122,13 @@ fn curves(found: &GapsResult, swept_ms: &[u64]) -> (Curve, Curve) {
         .max()
         .unwrap_or(0);
     let mut lengths = log_lengths(100, longest_ms);
+    lengths.push(longest_ms);
     lengths.extend(LENGTHS_MS);
     lengths.extend(swept_ms);
     (curve(&idle, &lengths), curve(&hand_offs, &lengths))
 }
 
-fn settled(report: &Report, fleet: &Fleet, seed: u64) -> SettledByWait {
+fn settled(report: &Report, loaded: &Loaded, hang_rate: Option<Prob>, seed: u64) -> SettledByWait {
     let task_wait_ms = report.facts.sweep.task_wait_ms;
     let mut waits_ms: Vec<u64> = WAITS_MS.into_iter().chain([task_wait_ms]).collect();
     waits_ms.sort_unstable();
@@ -143,7 +147,9 @@ fn settled(report: &Report, fleet: &Fleet, seed: u64) -> SettledByWait {
         policy.idle.window = Some(window);
         policies.push(("recommended", policy));
     }
-    let cast = Cast::recorded(fleet, Changes::default(), seed);
+    let mut notes = Vec::new();
+    let changes = changes_beside(hang_rate, loaded.header.hung > 0, &mut notes);
+    let cast = Cast::recorded(&loaded.fleet, changes, seed);
     let mut lines: Vec<SettledLine> = Vec::new();
     let mut drawn: Vec<Policy> = Vec::new();
     for (name, policy) in policies {
@@ -173,6 +179,8 @@ fn settled(report: &Report, fleet: &Fleet, seed: u64) -> SettledByWait {
     SettledByWait {
         task_wait_ms,
         waits_ms,
+        hang_ppm: changes.hang_ppm.as_u64(),
+        notes,
         lines,
     }
 }
