@@ -143,7 +143,7 @@ fn nested_invocations_share_one_clock() {
     assert!(inner_record.iter().all(|line| line["note"] != "kill"));
 
     let mut own = inner.to_vec();
-    own.insert(2, "--own-clock");
+    own.splice(2..2, ["--own-clock", "--record-force"]);
     let budget = BUDGET.replace("idle.window=1s", "idle.window=30s");
     let watched = watch(&place, &budget, &own);
     assert_eq!(watched.ended(), (Some(124), "exited"));

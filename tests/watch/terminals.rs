@@ -7,6 +7,7 @@ use std::time::Duration;
 use std::{fs, thread};
 
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 
 use super::{Mark, lines};
 use crate::Place;
@@ -28,6 +29,7 @@ impl Terminal {
         grantpt(&ours).unwrap();
         unlockpt(&ours).unwrap();
         let theirs = ioctl_tiocgptpeer(&ours, flags).unwrap();
+        tcsetwinsize(&ours, size(24, 80)).unwrap();
         let mark = Mark::new();
         let mut shell = place.command("setsid");
         mark.put(&mut shell);
@@ -60,6 +62,15 @@ impl Terminal {
         let text = fs::read_to_string(self.place.path("r.jsonl")).unwrap_or_default();
         self.mark.is_gone();
         (done.stdout, lines(&text))
+    }
+}
+
+fn size(rows: u16, columns: u16) -> Winsize {
+    Winsize {
+        ws_row: rows,
+        ws_col: columns,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
     }
 }
 
@@ -147,4 +158,59 @@ fn a_terminal_for_output_changes_no_byte() {
         .unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
     assert_eq!(bytes, b"a\nb\r\nc\t");
+}
+
+/// What tells its terminal's size at the start and whenever it is told of another one, until that is 40 x 100.
+const TELLS_ITS_SIZE: &str = "exec 3>&1; stty size <&3; \
+     trap 's=$(stty size <&3); echo $s; test \"$s\" = \"40 100\" && exit 0' WINCH; \
+     : > armed; while :; do sleep 0.05; done";
+
+/// The command's own terminal has the size of ours, also when that changes.
+#[test]
+fn a_terminal_for_output_follows_the_size_of_ours() {
+    // With our terminal as its input the command has been lent it, and the system tells the command alone of a change;
+    // without, watch alone.
+    for input in ["", "2>&0 < /dev/null"] {
+        let watch = WATCH.replace("--quiet", "--quiet --pty");
+        let script = format!("{watch} sh -c \"$CHILD\" {input}; echo \"status $?\"");
+        let script = format!(
+            "CHILD='{}'; {script}",
+            TELLS_ITS_SIZE.replace('\'', r"'\''")
+        );
+        let terminal = Terminal::run(&script);
+        terminal.until("\"stdout\"");
+        while !terminal.place.path("armed").exists() {
+            thread::sleep(Duration::from_millis(20));
+        }
+        tcsetwinsize(&terminal.keys, size(40, 100)).unwrap();
+        let (stdout, _) = terminal.end();
+        assert!(stdout.starts_with("24 80\n"), "{input}: {stdout}");
+        assert!(stdout.ends_with("40 100\nstatus 0\n"), "{input}: {stdout}");
+    }
+}
+
+/// Under a shell with jobs Ctrl-Z stops the job, `watch` and the command together, until the shell continues it; that
+/// time is a human's and kills nobody.
+#[test]
+fn ctrl_z_stops_the_job_and_the_shell_continues_it() {
+    let child = "echo ready; read name; echo \"hello $name\"";
+    let watch = WATCH.replace(
+        "p.toml",
+        "p.toml --set idle.window=1s --set pause.human=idle",
+    );
+    let script = format!(
+        "set -m; {watch} sh -c '{child}'; test $? -gt 128 && echo stopped; sleep 3; fg > /dev/null; echo \"status $?\""
+    );
+    let mut terminal = Terminal::run(&script);
+    terminal.until("\"stdout\"");
+    terminal.keys.write_all(&[26]).unwrap();
+    terminal.until("human_wait_end");
+    terminal.keys.write_all(b"you\n").unwrap();
+    let (stdout, record) = terminal.end();
+    assert_eq!(stdout, "ready\nstopped\nhello you\nstatus 0\n");
+    let at = |kind: &str| {
+        let event = record.iter().find(|line| line["event"] == kind).unwrap();
+        super::ms(event, "t_ms")
+    };
+    assert!(at("human_wait_end") - at("human_wait_start") >= 2_500);
 }

@@ -1,7 +1,7 @@
 //! What `policysim settle` prints: a row per policy and wait, and what parents make of it.
 
 use policysim_policy::{Millis, WaitMode, duration};
-use policysim_sim::settle::{Habits, Settlement};
+use policysim_sim::settle::{Habits, Numbers, Settlement};
 use policysim_sim::stats::{Estimate, QuantileEstimate, Status, json};
 
 use crate::header::DataHeader;
@@ -9,9 +9,10 @@ use crate::table::{Align, Table};
 use crate::units::{duration as human, grouped, hours, percent, percent_figures, wrapped};
 
 mod in_sweep;
+mod intervals;
 mod settle_json;
 
-pub(crate) use in_sweep::{SWEEP_COLUMNS, sweep_columns, sweep_json, sweep_row};
+pub(crate) use in_sweep::{SWEEP_COLUMNS, sweep_columns, sweep_json, sweep_row, sweep_words};
 
 /// One simulated policy.
 #[derive(Clone, Debug)]
@@ -63,6 +64,13 @@ impl SettleResult {
         text.push('\n');
         text.push_str(&print(&self.parents_table()));
         text.push('\n');
+        if !self.cells.is_empty() {
+            text.push_str("The intervals of what stands above without one:\n\n");
+            text.push_str(&print(&self.hang_intervals()));
+            text.push('\n');
+            text.push_str(&print(&self.parent_intervals()));
+            text.push('\n');
+        }
         for note in self.remarks() {
             text.push_str(&lines(&note));
             text.push('\n');
@@ -149,14 +157,16 @@ impl SettleResult {
         self.table(&columns, |settled| {
             vec![
                 grouped(settled.numbers.hangs),
-                share(&settled.settled_in_wait),
+                in_wait(settled),
                 settled.closed_form.map_or_else(dash, percent),
-                settled
-                    .known_within
-                    .iter()
-                    .map(|within| within.point.map_or_else(dash, percent))
-                    .collect::<Vec<_>>()
-                    .join(", "),
+                no_hang(settled).unwrap_or_else(|| {
+                    settled
+                        .known_within
+                        .iter()
+                        .map(|within| within.point.map_or_else(dash, percent))
+                        .collect::<Vec<_>>()
+                        .join(", ")
+                }),
                 format!(
                     "{} … {}",
                     quantile(&settled.knowledge[0]),
@@ -222,6 +232,10 @@ impl SettleResult {
             ));
         }
         let numbers = || self.cells.iter().map(|cell| &cell.settled.numbers);
+        remarks.extend(without_hangs(self.cells.iter().map(|cell| &cell.settled)));
+        if let Some(words) = spared_words(numbers()) {
+            remarks.push(words);
+        }
         let alike: u64 = numbers().map(|numbers| numbers.retries_alike).sum();
         if alike > 0 {
             remarks.push(format!(
@@ -405,7 +419,11 @@ fn counts(settled: &Settlement) -> Vec<(&'static str, u128)> {
         ("hangs_never_known", n(numbers.never_known)),
         ("hangs_given_up_before", n(numbers.hangs_given_up_before)),
         ("hangs_given_up", n(numbers.given_up)),
+        ("hang_unaware_ms", numbers.unaware_ms),
         ("false_kills", n(numbers.false_kills)),
+        ("true_kills", n(numbers.true_kills)),
+        ("unresolved_kills", n(numbers.unresolved_kills)),
+        ("hung_killed_early", n(numbers.hung_killed_early)),
         ("healthy_misread", n(numbers.misread)),
         ("healthy_stopped", n(numbers.stopped)),
         ("healthy_closed", n(numbers.closed)),
@@ -428,6 +446,7 @@ fn estimates(settled: &Settlement) -> Vec<(&'static str, &Estimate)> {
         ("known_within_1_wait", &settled.known_within[0]),
         ("known_within_2_waits", &settled.known_within[1]),
         ("known_within_3_waits", &settled.known_within[2]),
+        ("hang_to_knowledge_mean_ms", &settled.mean_knowledge),
         ("expiries_per_run", &settled.expiries_per_run),
         ("waits_per_run", &settled.waits_per_run),
         ("false_kill_rate", &settled.false_kills),
@@ -438,6 +457,43 @@ fn estimates(settled: &Settlement) -> Vec<(&'static str, &Estimate)> {
         ("blocked_share", &settled.blocked),
         ("slot_time_held_by_hung_share", &settled.slots_held),
     ]
+}
+
+/// Where nothing hangs, the words for it.
+fn no_hang(settled: &Settlement) -> Option<String> {
+    (settled.numbers.hangs == 0).then(|| "no hang".to_owned())
+}
+
+/// The share of hangs settled in the wait that they began in, or why there is none.
+fn in_wait(settled: &Settlement) -> String {
+    match no_hang(settled) {
+        Some(words) => words,
+        None if settled.numbers.hangs_in_wait == 0 => "none begins in a wait".to_owned(),
+        None => share(&settled.settled_in_wait),
+    }
+}
+
+/// In how many cells nothing is said of settling, because nothing hangs; `None` where that is no cell or every one.
+fn without_hangs<'s>(cells: impl ExactSizeIterator<Item = &'s Settlement>) -> Option<String> {
+    let all = cells.len();
+    let without = cells.filter(|cell| cell.numbers.hangs == 0).count();
+    (without > 0 && without < all).then(|| {
+        format!("In {without} of {all} cells no run comes to hang (n = 0): nothing is said of settling there.")
+    })
+}
+
+/// Kills that are no false ones, as the cells with the most of them have it.
+fn spared_words<'n>(cells: impl Iterator<Item = &'n Numbers> + Clone) -> Option<String> {
+    let most = |of: fn(&Numbers) -> u64| cells.clone().map(of).max().unwrap_or(0);
+    let failed = most(|numbers| numbers.true_kills);
+    let unresolved = most(|numbers| numbers.unresolved_kills);
+    (failed + unresolved > 0).then(|| {
+        format!(
+            "No false kill is that of a run which failed anyway (up to {} in a cell), nor one of which the record cannot tell (up to {}).",
+            grouped(failed),
+            grouped(unresolved)
+        )
+    })
 }
 
 fn dash() -> String {

@@ -15,7 +15,7 @@ use policysim_sim::choose::{self, Constraints, Context as ChoiceContext};
 use policysim_sim::focus;
 use policysim_sim::gaps::{self, Finding, Setting};
 use policysim_sim::grid;
-use policysim_sim::hang_cost::{self, hang_cost};
+use policysim_sim::hang_cost::{self, Unaware, hang_cost};
 use policysim_sim::replay::replay;
 use policysim_sim::run::Fleet;
 use policysim_sim::scan::InMemory;
@@ -194,9 +194,17 @@ pub(super) fn answer(
     let focused = choice.focus();
     let sequence = &plan.sequences()[plan.sequence_of(focused.unwrap_or(0))];
     let window = focused.and_then(|index| candidates[index].policy.idle.window);
+    let mut notes = notes(&question);
+    let (settled, unaware) = if question.args.settle {
+        let some_hang = loaded.header.hung > 0;
+        let changes = changes_beside(question.costs.hang_rate, some_hang, &mut notes);
+        settled(&question, fleet, changes, global)
+    } else {
+        (Vec::new(), Unaware::default())
+    };
     let cost = hang_cost(
         candidates,
-        &cells,
+        (&cells, &unaware),
         sequence,
         focused,
         &evidence,
@@ -206,17 +214,9 @@ pub(super) fn answer(
         seed: global.seed,
         ..Resampling::default()
     };
-    let mut notes = notes(&question);
-    let settled = if question.args.settle {
-        let some_hang = loaded.header.hung > 0;
-        let changes = changes_beside(question.costs.hang_rate, some_hang, &mut notes);
-        settled(&question, fleet, changes, global)
-    } else {
-        Vec::new()
-    };
     SweepResult {
         settled,
-        resampled: focus::focus(fleet, base, candidates, &cost, &evidence, how),
+        resampled: focus::focus(fleet, base, candidates, (&cost, &unaware), &evidence, how),
         notes,
         pareto: choose::pareto(&cells, &figures),
         detectors: swept.detectors(candidates),
@@ -243,27 +243,33 @@ pub(super) fn answer(
     }
 }
 
-/// What parents that wait make of every candidate, by simulation.
+/// What parents that wait make of every candidate, by simulation, and how long they do not know of a hang.
 fn settled(
     question: &Question<'_>,
     fleet: &Fleet,
     changes: Changes,
     global: &GlobalArgs,
-) -> Vec<Settlement> {
+) -> (Vec<Settlement>, Unaware) {
     let cast = Cast::recorded(fleet, changes, global.seed);
     let habits = Habits {
         wait: Some(question.task_wait),
         ..Habits::default()
     };
-    let bar = Bar::new(global.quiet, question.candidates.len() as u64, "simulating");
-    let of = |candidate: &Candidate| {
-        let settled = settlement(&candidate.policy, &cast, &habits, global.seed);
+    let bar = Bar::new(
+        global.quiet,
+        question.candidates.len() as u64 + 1,
+        "simulating",
+    );
+    let of = |policy: &Policy| {
+        let settled = settlement(policy, &cast, &habits, global.seed);
         bar.add(1);
         settled
     };
-    let settled = question.candidates.iter().map(of).collect();
+    let candidates = question.candidates.iter();
+    let settled: Vec<Settlement> = candidates.map(|one| of(&one.policy)).collect();
+    let unaware = Unaware::new(&settled, &of(&question.base.policy));
     bar.done();
-    settled
+    (settled, unaware)
 }
 
 /// What must be said of the idle clock's readings that limits and aborts do not say already.

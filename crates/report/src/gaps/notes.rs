@@ -268,8 +268,11 @@ pub(crate) fn sentence(label: &str, finding: &Finding, policy: &str) -> String {
             p99_without_ms,
         } => heaped(label, heap, *first_seen_ms, (*p99_ms, *p99_without_ms)),
         Finding::KillsMissing { limit_ms, sign } => format!(
-            "{label}: killed silences appear to be missing at the recorded limit of {}: {}.",
-            duration(*limit_ms),
+            "{label}: killed silences appear to be missing{}: {}.",
+            limit_ms.map_or_else(String::new, |ms| format!(
+                " at the recorded limit of {}",
+                duration(ms)
+            )),
             missing(*sign)
         ),
         Finding::LimitExceeded { limit_ms, n } => format!(
@@ -341,6 +344,10 @@ fn heaped(
 
 fn missing(sign: Truncation) -> String {
     match sign {
+        Truncation::KillsUnseen { kills } => format!(
+            "the record tells of {} kills, and there is no silence before any of them",
+            grouped(kills)
+        ),
         Truncation::KillsWithoutGaps { kills, censored } => format!(
             "the record tells of {} kills, but {} silences are cut there",
             grouped(kills),

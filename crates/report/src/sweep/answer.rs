@@ -6,7 +6,7 @@ use policysim_sim::choose::{Detection, Rejection};
 use policysim_sim::cluster::Cluster;
 use policysim_sim::focus::{Focus, Rival, Sampled};
 use policysim_sim::grid;
-use policysim_sim::hang_cost::{HangCost, RateSource};
+use policysim_sim::hang_cost::{HangCost, HangTime, RateSource};
 use policysim_sim::readings::LimitSource;
 use policysim_sim::stats::bootstrap::Bootstrap;
 use policysim_sim::stats::verdict::{Decision, KEYS_MATTER};
@@ -130,6 +130,7 @@ impl SweepResult {
                 grouped(self.cells.len() as u64)
             ));
         }
+        remarks.extend(crate::settle::sweep_words(&self.settled));
         if let Some(focus) = self.focus() {
             self.about_runs(focus, &mut remarks);
             self.about_traps(focus, &mut remarks);
@@ -438,8 +439,13 @@ impl SweepResult {
                 )
             });
         format!(
-            "alone {} is best {over}{range}{}{}",
+            "alone {} is best {over}{range}; a hang costs {}{}{}",
             self.settings(cheapest.cell),
+            match cost.hang_time {
+                HangTime::Knowledge => "the time until the parent knows of it (simulated)",
+                HangTime::Slot => "its slot until it settles (measured)",
+                HangTime::Window => "its slot for the window and what settling takes",
+            },
             match cost.options.restart.as_u64() {
                 0 => "; a restart is taken to cost nothing".to_owned(),
                 restart_ms => format!("; a restart costs {}", human(restart_ms)),

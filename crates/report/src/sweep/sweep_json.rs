@@ -103,6 +103,7 @@ impl SweepResult {
             hangs: cost.hangs,
             hang_rates: cost.rates,
             hang_rates_source: cost.source.name(),
+            hang_time: cost.hang_time.name(),
             cheapest_cell: cost.cheapest.ok().map(|found| found.cell + 1),
             criterion: if cost.options.hang_rate.is_some() {
                 "cost_at_rate"
@@ -310,6 +311,7 @@ struct JsonCost {
     hangs: u64,
     hang_rates: Interval,
     hang_rates_source: &'static str,
+    hang_time: &'static str,
     criterion: &'static str,
     cheapest_cell: Option<usize>,
     value_ms: Option<f64>,

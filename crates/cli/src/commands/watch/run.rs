@@ -1,6 +1,5 @@
 //! From the arguments of `watch` to a watched run, and from its outcome to the exit status.
 
-use std::fs::File;
 use std::io;
 use std::path::Path;
 
@@ -16,6 +15,7 @@ use super::guard::{Caller, Guard, Power};
 use super::live::{Channel, Live, Setup};
 use super::outcome::{NOT_FOUND, NOT_RUNNABLE, Outcome};
 use super::record::{FORMAT, Recorder, SCHEMA_VERSION};
+use super::record_file::RecordFile;
 use super::session::SessionWatcher;
 use super::stream::Stream;
 use super::tree::{Tree, outer_watch};
@@ -46,9 +46,7 @@ pub(super) fn watched(args: &WatchArgs, global: &GlobalArgs) -> Result<u8> {
         .map(Millis::as_u64);
     let session = SessionWatcher::new(&args.session, &args.command, window_ms)?;
     let mut record = Recorder::new(match &args.record {
-        Some(path) => {
-            Some(File::create(path).with_context(|| format!("cannot write {}", path.display()))?)
-        }
+        Some(path) => Some(RecordFile::open(path, args.record_force)?),
         None => None,
     });
     let caller = Caller {

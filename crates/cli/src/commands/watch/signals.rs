@@ -5,13 +5,14 @@ use std::io;
 use std::sync::mpsc::SyncSender;
 use std::thread;
 
-use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINCH};
 use signal_hook::iterator::Signals;
 
 use super::live::Message;
 
-/// Those that end the command, the one that a terminal stops a job with, and the one that tells of ended processes.
-const HEEDED: [i32; 6] = [SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP];
+/// Those that end the command, the one that a terminal stops a job with, and those that tell of ended processes and of
+/// a terminal's new size.
+const HEEDED: [i32; 7] = [SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINCH];
 
 /// Starts the thread that tells of them. What our own parent made us ignore (`nohup`) stays ignored.
 pub(super) fn heed(send: SyncSender<Message>) -> io::Result<()> {
