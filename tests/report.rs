@@ -1,5 +1,7 @@
 //! `report`: its numbers are those of `sweep` and `gaps`, in every form, and the committed reports are what it writes.
 
+mod numbers;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -34,14 +36,25 @@ fn rerun(place: &Place, command: &str) -> String {
 fn every_number_of_the_sweep_and_the_gaps_is_theirs() {
     let place = report();
     let found = place.json("adr/report.json");
-    for (part, command) in [("sweep", "sweep_command"), ("map", "map_command")] {
+    let commands = ["sweep_command", "map_command", "gaps_command"];
+    for (part, command) in ["sweep", "map", "gaps"].into_iter().zip(commands) {
+        assert!(
+            text(&place, "adr/report.md").contains(found[command].as_str().unwrap()),
+            "{command}"
+        );
         let printed = json(&rerun(&place, found[command].as_str().unwrap()));
         assert_eq!(found[part], printed, "{part}");
     }
-    let gaps = place
-        .run("gaps telemetry --policy pi-desktop-0129 --format json")
+    // How the data are read is part of every command.
+    place
+        .run("report fleet.csv --since 2026-03-03 --dedupe --policy pi-desktop-0129 --max-false-kill 50% --out since")
         .ok();
-    assert_eq!(found["gaps"], json(&gaps));
+    let since = place.json("since/report.json");
+    for (part, command) in ["sweep", "map", "gaps"].into_iter().zip(commands) {
+        let printed = json(&rerun(&place, since[command].as_str().unwrap()));
+        assert_eq!(since[part], printed, "{part}");
+    }
+    assert!(since["sweep"]["data"]["runs"].as_u64() < found["sweep"]["data"]["runs"].as_u64());
 }
 
 #[test]
@@ -378,7 +391,17 @@ fn a_result_set_is_reported_without_its_runs() {
     let found = place.json("adr/report.json");
     assert_eq!(found["sweep"], place.json("swept/sweep.json"));
     assert_eq!(found["gaps"], Value::Null);
-    assert!(text(&place, "adr/report.md").contains("need the dataset itself"));
+    // What is left out is said, and nothing stands for it.
+    for file in ["adr/report.md", "adr/report.html"] {
+        let text = text(&place, file);
+        assert!(text.contains("need the dataset itself"), "{file}");
+        for part in ["One run in full</h3>", "#### One run in full", "Where the time went"] {
+            assert!(!text.contains(part), "{file}: {part}");
+        }
+    }
+    let charts = names(&place.path("adr/charts"));
+    assert!(charts.contains(&"front.svg".to_owned()) && charts.contains(&"heat.png".to_owned()));
+    assert!(!charts.contains(&"survival.svg".to_owned()));
     let error = place
         .run("report swept --policy pi-desktop-0129 --current pi-desktop-0119 --out other")
         .error();

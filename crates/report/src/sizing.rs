@@ -50,6 +50,8 @@ pub struct Origin {
     pub command: String,
     /// The command whose JSON every figure of the sweep comes from.
     pub sweep_command: String,
+    /// The command whose JSON the gap tables come from.
+    pub gaps_command: Option<String>,
     /// The same for the wider sweep behind the map.
     pub map_command: Option<String>,
     /// The version of policysim.

@@ -24,10 +24,8 @@ pub fn hours(ms: u128) -> String {
     if tenths < 1_000 {
         format!("{}.{} h", tenths / 10, tenths % 10)
     } else {
-        format!(
-            "{} h",
-            grouped(u64::try_from(tenths / 10).unwrap_or(u64::MAX))
-        )
+        let hours = (ms + 1_800_000) / 3_600_000;
+        format!("{} h", grouped(u64::try_from(hours).unwrap_or(u64::MAX)))
     }
 }
 
@@ -156,6 +154,16 @@ mod tests {
         check(429_461, "429 s");
         check(1_145_829, "1,146 s");
         check(45_646_740, "12.7 h");
+    }
+
+    #[test]
+    fn hours_are_rounded_half_up() {
+        let check = |ms, expected: &str| assert_eq!(hours(ms), expected);
+        check(179_999, "0.0 h");
+        check(180_000, "0.1 h");
+        check(359_820_000, "100 h");
+        check(1_562_399_999, "434 h");
+        check(1_558_799_999, "433 h");
     }
 
     #[test]

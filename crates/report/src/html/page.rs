@@ -108,7 +108,7 @@ fn definitions(text: &mut String) {
         text.push_str(&format!(
             "<dt id=\"def-{id}\">{}</dt>\n<dd>{}</dd>\n",
             escaped(title),
-            escaped(words)
+            of_prose(&Prose::written(words))
         ));
     }
     text.push_str("</dl>\n</section>\n");

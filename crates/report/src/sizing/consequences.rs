@@ -310,7 +310,7 @@ impl Report {
                     .text(format!(
                         " stays at or below {}, on at least {} runs",
                         percent(rate),
-                        grouped(rates::runs_needed(0, rate, Level::P95).unwrap_or(u64::MAX))
+                        grouped(self.least_runs().unwrap_or(u64::MAX))
                     )),
             );
         }
@@ -366,6 +366,12 @@ impl Report {
         section
     }
 
+    /// Runs without a false kill that certify the acceptable rate; fewer never do.
+    pub(super) fn least_runs(&self) -> Option<u64> {
+        let rate = self.facts.sweep.constraints.max_false_kill_rate?;
+        rates::runs_needed(0, rate, Level::P95)
+    }
+
     /// The same as rules that `policysim gate` reads. Every line is a number or a word of our own, never a name from a log.
     pub fn gate_rules(&self) -> String {
         let sweep = &self.facts.sweep;
@@ -390,12 +396,22 @@ impl Report {
     pub(super) fn reproduction(&self) -> Section {
         let sweep = &self.facts.sweep;
         let mut section = Section::new("reproduction", "Reproduction");
-        section.add(Block::Code(
-            "sh",
-            format!("{}\n{}", self.origin.command, self.origin.sweep_command),
-        ));
+        let origin = &self.origin;
+        let mut lines = vec![origin.command.as_str(), &origin.sweep_command];
+        lines.extend(origin.map_command.as_deref());
+        lines.extend(origin.gaps_command.as_deref());
+        section.add(Block::Code("sh", lines.join("\n")));
+        let mut words =
+            "The first command makes this report, the second prints every figure of the sweep"
+                .to_owned();
+        if origin.map_command.is_some() {
+            words.push_str(", the third those of the map and of the page's controls");
+        }
+        if origin.gaps_command.is_some() {
+            words.push_str(", the last the gap tables");
+        }
         section.say(
-            Prose::new("The first command makes this report, the second prints every figure of the sweep. Made by policysim ")
+            Prose::new(format!("{words}. Made by policysim "))
                 .text(self.origin.version.clone())
                 .text(format!(", seed {}, from the data with digest ", self.origin.seed))
                 .code(sweep.data.digest.clone())

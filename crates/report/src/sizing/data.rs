@@ -113,7 +113,7 @@ impl Report {
         }
         let Some(runs) = &self.runs else {
             section.say(
-                Prose::new("This report was made from a result set of a sweep, which holds no gaps and no runs: gap table, survival curve, ledger of time, comparison and timeline need the dataset itself."),
+                Prose::new("This report was made from a result set of a sweep, which holds no gaps and no runs: gap table, survival curve, run sizes, ledger of time, comparison with a policy in force, the parts of the window, simulated settlement, costs at other hang rates and the timeline of a run need the dataset itself."),
             );
             return section;
         };

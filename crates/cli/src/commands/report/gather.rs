@@ -212,19 +212,12 @@ fn shown(args: &ReportArgs, report: &Report, fleet: &Fleet) -> Option<Shown> {
     let policy = &report.candidate.policy;
     let (index, _) = most_expensive_false_kill(fleet, policy)?;
     let run = &fleet.runs[index];
-    let mut replay_command = "policysim replay".to_owned();
-    for path in &args.data.data {
-        let last = path.file_name().map_or_else(
-            || path.display().to_string(),
-            |name| name.to_string_lossy().into_owned(),
-        );
-        replay_command.push_str(&format!(" {}", shell_word(&last)));
-    }
-    replay_command.push_str(&format!(
-        " --run {} --policy {}",
+    let replay_command = format!(
+        "policysim replay{} --run {} --policy {}",
+        question::data_words(&args.data),
         shell_word(&run.name),
         shell_word(&args.policy)
-    ));
+    );
     Some(Shown {
         run: run.name.to_string(),
         end_ms: run.end_ms,

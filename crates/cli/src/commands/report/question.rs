@@ -1,5 +1,7 @@
 //! The sweep behind a report: its grid, and the commands that reproduce it.
 
+use std::path::Path;
+
 use anyhow::Result;
 use policysim_policy::{Millis, Policy, duration};
 use policysim_report::sizing::Origin;
@@ -7,7 +9,7 @@ use policysim_report::sizing::facts::Sweep;
 use policysim_sim::cluster::Cluster;
 
 use super::args::ReportArgs;
-use crate::args::{ClusterBy, GlobalArgs, OutputFormat, SweepArgs};
+use crate::args::{ClusterBy, DataArgs, GlobalArgs, OutputFormat, SweepArgs};
 use crate::commands::sweep::shell_word;
 
 const IDLE: &str = "60s..600s/60s";
@@ -143,6 +145,43 @@ pub(super) fn asks_for_runs(args: &ReportArgs) -> Option<&'static str> {
         .map(|(_, option)| *option)
 }
 
+/// The data and how they are read, as words of a command. Folders are named by their last part.
+pub(super) fn data_words(data: &DataArgs) -> String {
+    let mut words = String::new();
+    for path in &data.data {
+        words.push_str(&format!(" {}", shell_word(&last_part(path))));
+    }
+    let read = &data.read;
+    for (option, value) in [
+        ("--input-format", &data.input_format),
+        ("--since", &read.since),
+        ("--until", &read.until),
+        ("--observed-until", &read.observed_until),
+    ] {
+        if let Some(value) = value {
+            words.push_str(&format!(" {option} {}", shell_word(value)));
+        }
+    }
+    for (option, given) in [
+        ("--hash-sources", read.hash_sources),
+        ("--dedupe", read.dedupe),
+        ("--strict", read.strict),
+    ] {
+        if given {
+            words.push_str(&format!(" {option}"));
+        }
+    }
+    words
+}
+
+fn last_part(path: &Path) -> String {
+    let last = path.file_name();
+    last.map_or_else(
+        || path.display().to_string(),
+        |name| name.to_string_lossy().into_owned(),
+    )
+}
+
 /// How the report was made. Folders are named by their last part: a report travels.
 pub(super) fn origin(
     args: &ReportArgs,
@@ -150,14 +189,7 @@ pub(super) fn origin(
     sweep: Option<&SweepArgs>,
     map: Option<&SweepArgs>,
 ) -> Origin {
-    let mut data = String::new();
-    for path in &args.data.data {
-        let last = path.file_name().map_or_else(
-            || path.display().to_string(),
-            |name| name.to_string_lossy().into_owned(),
-        );
-        data.push_str(&format!(" {}", shell_word(&last)));
-    }
+    let data = data_words(&args.data);
     let options = |pairs: &[(&str, Option<&str>)]| {
         let mut text = String::new();
         for (option, value) in pairs {
@@ -177,6 +209,7 @@ pub(super) fn origin(
         ("--hang-rate", args.hang_rate.as_deref()),
         ("--restart-cost", args.restart_cost.as_deref()),
     ]);
+    let template = args.template.as_deref().map(last_part);
     let settle = if args.settle_within_wait {
         " --settle-within-wait"
     } else {
@@ -197,6 +230,7 @@ pub(super) fn origin(
             ("--idle", args.idle.as_deref()),
             ("--total", args.total.as_deref()),
             ("--turns", args.turns.as_deref()),
+            ("--template", template.as_deref()),
         ])
     );
     let swept = |sweep: &SweepArgs| {
@@ -214,6 +248,15 @@ pub(super) fn origin(
     Origin {
         command,
         sweep_command,
+        gaps_command: sweep.map(|_| {
+            format!(
+                "policysim gaps{data}{}{seed} --format json",
+                options(&[
+                    ("--policy", Some(&args.policy)),
+                    ("--recorded-idle", args.recorded_idle.as_deref()),
+                ])
+            )
+        }),
         map_command: map.map(swept),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         seed: global.seed,
