@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use policysim_report::form::{Form, Layout};
 use policysim_sim::cluster::Cluster;
 
 use crate::commands::gate::GateArgs;
@@ -99,6 +100,17 @@ pub(crate) enum OutputFormat {
     Csv,
     /// A Markdown table
     Markdown,
+}
+
+impl From<OutputFormat> for Form {
+    fn from(format: OutputFormat) -> Self {
+        match format {
+            OutputFormat::Table => Self::Text(Layout::Terminal),
+            OutputFormat::Markdown => Self::Text(Layout::Markdown),
+            OutputFormat::Csv => Self::Csv,
+            OutputFormat::Json => Self::Json,
+        }
+    }
 }
 
 /// How a replay is printed.

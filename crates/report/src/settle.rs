@@ -4,9 +4,10 @@ use policysim_policy::{Millis, WaitMode, duration};
 use policysim_sim::settle::{Habits, Numbers, Settlement};
 use policysim_sim::stats::{Estimate, QuantileEstimate, Status, json};
 
+use crate::form::{Layout, Printed};
 use crate::header::DataHeader;
 use crate::table::{Align, Table};
-use crate::units::{duration as human, grouped, hours, percent, percent_figures, wrapped};
+use crate::units::{duration as human, grouped, hours, percent, percent_figures};
 
 mod in_sweep;
 mod intervals;
@@ -46,41 +47,35 @@ pub struct SettleResult {
     pub notes: Vec<String>,
 }
 
-impl SettleResult {
-    /// For a terminal: the table, notes, and the answer last.
-    pub fn to_text(&self) -> String {
-        self.render(Table::to_text, wrapped)
-    }
-
-    /// The same in Markdown.
-    pub fn to_markdown(&self) -> String {
-        self.render(Table::to_markdown, ToOwned::to_owned)
-    }
-
-    fn render(&self, print: impl Fn(&Table) -> String, lines: impl Fn(&str) -> String) -> String {
-        let mut text = lines(&format!("{}\n{}", self.data.line(), self.set_up()));
+impl Printed for SettleResult {
+    fn laid_out(&self, layout: Layout) -> String {
+        let mut text = layout.prose(&format!("{}\n{}", self.data.line(), self.set_up()));
         text.push_str("\n\n");
-        text.push_str(&print(&self.hangs_table()));
+        text.push_str(&layout.table(&self.hangs_table()));
         text.push('\n');
-        text.push_str(&print(&self.parents_table()));
+        text.push_str(&layout.table(&self.parents_table()));
         text.push('\n');
         if !self.cells.is_empty() {
             text.push_str("The intervals of what stands above without one:\n\n");
-            text.push_str(&print(&self.hang_intervals()));
+            text.push_str(&layout.table(&self.hang_intervals()));
             text.push('\n');
-            text.push_str(&print(&self.parent_intervals()));
-            text.push('\n');
-        }
-        for note in self.remarks() {
-            text.push_str(&lines(&note));
+            text.push_str(&layout.table(&self.parent_intervals()));
             text.push('\n');
         }
-        text.push('\n');
-        text.push_str(&lines(&self.answer()));
-        text.push('\n');
+        text.push_str(&layout.remarks(&self.remarks(), &self.answer()));
         text
     }
 
+    fn csv(&self) -> Result<String, csv::Error> {
+        self.to_csv()
+    }
+
+    fn json(&self) -> Result<String, serde_json::Error> {
+        self.to_json()
+    }
+}
+
+impl SettleResult {
     /// Who was simulated.
     fn set_up(&self) -> String {
         let Some(first) = self.cells.first() else {
@@ -325,10 +320,7 @@ impl SettleResult {
     }
 
     /// One row per cell, durations in ms, rates as shares.
-    ///
-    /// # Errors
-    /// Never for memory; the writer's errors are passed on.
-    pub fn to_csv(&self) -> Result<String, csv::Error> {
+    fn to_csv(&self) -> Result<String, csv::Error> {
         let mut writer = csv::Writer::from_writer(Vec::new());
         for (index, cell) in self.cells.iter().enumerate() {
             let fields = fields(index, cell);

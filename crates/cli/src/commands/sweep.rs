@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 use policysim_policy::document::Value;
 use policysim_policy::{Millis, Policy, duration};
 use policysim_report::charts;
+use policysim_report::form::Printed;
 use policysim_report::sizing::facts::SweepFacts;
 use policysim_report::sweep::SweepResult;
 use policysim_report::table::one_line;
@@ -96,17 +97,12 @@ pub(super) fn run(args: &SweepArgs, global: &GlobalArgs) -> Result<ExitStatus> {
         write_results(&result, folder)?;
     }
     if let Some(path) = &args.plot {
-        let facts = SweepFacts::parse(&result.to_json()?)?;
+        let facts = SweepFacts::parse(&result.json()?)?;
         let canvas = charts::front(&facts.sweep, None)
             .context("--plot: no cell ever notices a hang, so that there is nothing to draw")?;
         plot::write(&canvas, path)?;
     }
-    output::print(&match args.format {
-        OutputFormat::Table => result.to_text(),
-        OutputFormat::Markdown => result.to_markdown(),
-        OutputFormat::Csv => result.to_csv()?,
-        OutputFormat::Json => format!("{}\n", result.to_json()?),
-    })?;
+    output::print(&result.in_form(args.format.into())?)?;
     Ok(ExitStatus::Success)
 }
 
@@ -517,11 +513,11 @@ pub(super) fn shell_word(text: &str) -> String {
 
 /// Writes the result set into a folder, all of it or nothing.
 fn write_results(result: &SweepResult, folder: &Path) -> Result<()> {
-    let json = result.to_json()?;
+    let json = result.json()?;
     let facts = SweepFacts::parse(&json)?;
     let mut set = output::FileSet::default();
     set.add("sweep.json", format!("{json}\n"));
-    set.add("cells.csv", result.to_csv()?);
+    set.add("cells.csv", result.csv()?);
     set.add("cells.parquet", write_columns(&result.columns())?);
     match charts::front(&facts.sweep, None) {
         Some(chart) => set.add("front.svg", chart.to_svg()?),
