@@ -7,7 +7,9 @@ use policysim_sim::stats::{Estimate, QuantileEstimate, Status, json};
 use crate::form::{Layout, Printed};
 use crate::header::DataHeader;
 use crate::table::{Align, Table};
-use crate::units::{duration as human, grouped, hours, percent, percent_figures};
+use crate::units::{
+    are, counted, duration as human, grouped, hours, percent, percent_figures, were,
+};
 
 mod in_sweep;
 mod intervals;
@@ -83,10 +85,10 @@ impl SettleResult {
         };
         let numbers = &first.settled.numbers;
         format!(
-            "{} parents with {} tasks each, {} runs · spawned {}, up to {} at once · {} of work around each wait · seed {}",
-            grouped(numbers.parents),
-            self.habits.tasks,
-            grouped(numbers.runs),
+            "{} with {} each, {} · spawned {}, up to {} at once · {} of work around each wait · seed {}",
+            counted(numbers.parents, "parent"),
+            counted(u64::from(self.habits.tasks), "task"),
+            counted(numbers.runs, "run"),
             match self.habits.spawn_every {
                 Millis::ZERO => "together".to_owned(),
                 every => format!("{} apart", duration::show(every)),
@@ -203,8 +205,8 @@ impl SettleResult {
                 share(&settled.misread),
                 share(ended),
                 format!(
-                    "{} runs, {}",
-                    grouped(numbers.duplicates),
+                    "{}, {}",
+                    counted(numbers.duplicates, "run"),
                     hours(numbers.duplicate_ms)
                 ),
             ]
@@ -216,8 +218,9 @@ impl SettleResult {
         let mut remarks = self.notes.clone();
         if self.left_out > 0 {
             remarks.push(format!(
-                "{} runs are left out: their record stops before they ended, so what they would have done is not known.",
-                grouped(self.left_out)
+                "{} {} left out: their record stops before they ended, so what they would have done is not known.",
+                counted(self.left_out, "run"),
+                are(self.left_out)
             ));
         }
         if self.nested_ppm > 0 {
@@ -242,8 +245,9 @@ impl SettleResult {
         let refused = numbers().map(|numbers| numbers.refused).max().unwrap_or(0);
         if refused > 0 {
             remarks.push(format!(
-                "Up to {} spawns were refused because every slot was held; each was tried again.",
-                grouped(refused)
+                "Up to {} {} refused because every slot was held; each was tried again.",
+                counted(refused, "spawn"),
+                were(refused)
             ));
         }
         if self

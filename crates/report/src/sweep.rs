@@ -21,7 +21,7 @@ use crate::form::{Layout, Printed};
 use crate::header::DataHeader;
 use crate::sizing::facts::short_key;
 use crate::table::{Align, Table};
-use crate::units::{duration as human, grouped, hours, percent, percent_figures};
+use crate::units::{counted, duration as human, grouped, hours, percent, percent_figures};
 
 mod answer;
 mod sweep_json;
@@ -90,9 +90,9 @@ pub struct SweepResult {
 impl Printed for SweepResult {
     fn laid_out(&self, layout: Layout) -> String {
         let mut text = layout.prose(&format!(
-            "{}\n{} cells over {} · TaskWait {} (settlement is the closed form for a start uniform in the wait)",
+            "{}\n{} over {} · TaskWait {} (settlement is the closed form for a start uniform in the wait)",
             self.data.line(),
-            grouped(self.cells.len() as u64),
+            counted(self.cells.len() as u64, "cell"),
             self.base,
             duration::show(self.task_wait),
         ));

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::form::Layout;
 use crate::header::DataHeader;
 use crate::table::{Align, Table};
-use crate::units::{duration, grouped};
+use crate::units::{counted, duration, grouped, were};
 
 /// Every line of a dataset compared with a baseline.
 #[derive(Clone, Debug)]
@@ -150,8 +150,9 @@ impl DriftResult {
             .sum();
         if cut > 0 {
             notes.push(format!(
-                "{} silences were cut; they are compared as long as they were seen to be.",
-                grouped(cut)
+                "{} {} cut; they are compared as long as they were seen to be.",
+                counted(cut, "silence"),
+                were(cut)
             ));
         }
         for (reason, words) in [

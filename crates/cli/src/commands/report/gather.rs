@@ -60,7 +60,7 @@ pub(super) fn report(
     };
     let map = wider.as_ref().unwrap_or(&result);
     let fleet = &loaded.fleet;
-    let recorded_idle_ms = match &args.recorded_idle {
+    let recorded_idle_ms = match &args.terms.recorded_idle {
         Some(text) => Some(sweep::span("--recorded-idle", text)?.as_u64()),
         None => None,
     };
