@@ -47,7 +47,8 @@ fn child_scope(options: &str, text: &str) -> (Watched, Mark) {
 /// A policy that ends the command alone leaves survivors, whether they are of its group or have left it.
 #[test]
 fn whoever_the_policy_does_not_mean_is_a_survivor() {
-    let leaves = "sleep 300 & setsid sleep 301 & sleep 0.3; echo started; exec sleep 302";
+    let leaves = "sleep 300 & setsid sh -c ': > left; exec sleep 301' & \
+                  while [ ! -e left ]; do echo y; sleep 0.1; done; echo started; exec sleep 302";
     let (watched, mark) = child_scope("", leaves);
     assert_eq!(watched.ended(), (Some(123), "idle_timeout"));
     survivors_are_told(&watched, &mark, 2);
@@ -144,8 +145,10 @@ fn begin_unprivileged(text: &str) -> Option<(Place, Running)> {
 /// A process that nobody here may signal survives TERM and KILL, holds the pipes open, and is told.
 #[test]
 fn a_process_that_cannot_be_ended_is_a_survivor() {
-    let raises = "./raise --reuid 0 sleep 300 & sleep 0.5; echo started; exec sleep 302";
-    let Some((_place, running)) = begin_unprivileged(raises) else {
+    let raises = "./raise --reuid 0 sh -c ': > raised; exec sleep 300' & \
+                  while [ ! -e raised ]; do echo y; sleep 0.1; done; echo started; ";
+    let silent = format!("{raises} exec sleep 302");
+    let Some((_place, running)) = begin_unprivileged(&silent) else {
         return;
     };
     let (watched, mark) = running.end_with_others();
@@ -158,14 +161,11 @@ fn a_process_that_cannot_be_ended_is_a_survivor() {
     );
     mark.sweep();
     // The same when watch is told to end; the status is that of the signal.
-    let busy = "./raise --reuid 0 sleep 300 & while :; do echo y; sleep 0.1; done";
-    let Some((_place, running)) = begin_unprivileged(busy) else {
+    let busy = format!("{raises} : > ready; while :; do echo y; sleep 0.1; done");
+    let Some((place, running)) = begin_unprivileged(&busy) else {
         return;
     };
-    running.until("output", |line| line["event"] == "stdout");
-    while running.mark.bearers().len() < 3 {
-        thread::sleep(Duration::from_millis(20));
-    }
+    running.until("output", |_| place.path("ready").exists());
     thread::sleep(Duration::from_millis(500));
     running.signal("-TERM");
     let (watched, mark) = running.end_with_others();
@@ -219,7 +219,7 @@ fn a_pipe_held_open_by_somebody_else_does_not_hang() {
     let killed = held_open("", "exec sleep 60", false, nothing);
     assert_eq!(killed.ended(), (Some(124), "idle_timeout"));
     // One that goes on writing is a sign of life like any other byte; a budget ends that.
-    let killed = held_open("--set total.budget=6s", "exec sleep 60", true, nothing);
+    let killed = held_open("--set total.budget=10s", "exec sleep 60", true, nothing);
     assert_eq!(killed.ended(), (Some(124), "total_timeout"));
     for writes in [false, true] {
         let interrupted = held_open("--set idle=off", "exec sleep 60", writes, |running| {

@@ -363,3 +363,39 @@ fn the_last_line_is_read_whatever_ends_it() {
         }
     }
 }
+
+/// A record in which the host slept for 45 minutes (BR-44): the monotonic clock drives, so the sleep is no silence; it is
+/// no sign of life either.
+#[test]
+fn a_recorded_suspend_neither_fires_nor_keeps_alive() {
+    let place = Place::new();
+    let record = [
+        r#"{"record":"policysim-watch","schema_version":1,"version":"0.1.0","started_at_ms":0,"policies":[],"role":"","program":"a"}"#,
+        r#"{"event":"run_start","t_ms":0}"#,
+        r#"{"event":"process_start","t_ms":0}"#,
+        r#"{"event":"stdout","t_ms":300000,"n_bytes":1}"#,
+        r#"{"event":"host_suspend","t_ms":304000,"announced_ms":2700000}"#,
+        r#"{"event":"host_resume","t_ms":304000}"#,
+        r#"{"event":"process_exit","t_ms":900000}"#,
+        r#"{"event":"run_end","t_ms":900000,"outcome":"completed"}"#,
+        r#"{"end":"observed","t_ms":900000}"#,
+    ];
+    place.write("slept.jsonl", record.join("\n") + "\n");
+    for (window, verdict, at_ms) in [
+        ("700s", "ended", 900_000),
+        ("500s", "idle_timeout", 800_000),
+    ] {
+        place.write("p.toml", format!("idle = \"{window}\"\n"));
+        let line = "replay slept.jsonl --run #1 --policy p.toml --format json";
+        let replay = json(&place.run(line).ok());
+        assert_eq!(
+            (replay["verdict"].as_str(), ms(&replay, "at_ms")),
+            (Some(verdict), at_ms),
+            "{window}"
+        );
+    }
+    let told = place
+        .run("replay slept.jsonl --run #1 --policy p.toml")
+        .ok();
+    assert!(told.contains("host_suspend"), "{told}");
+}

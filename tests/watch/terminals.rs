@@ -196,10 +196,10 @@ fn ctrl_z_stops_the_job_and_the_shell_continues_it() {
     let child = "echo ready; read name; echo \"hello $name\"";
     let watch = WATCH.replace(
         "p.toml",
-        "p.toml --set idle.window=1s --set pause.human=idle",
+        "p.toml --set idle.window=2s --set pause.human=idle",
     );
     let script = format!(
-        "set -m; {watch} sh -c '{child}'; test $? -gt 128 && echo stopped; sleep 3; fg > /dev/null; echo \"status $?\""
+        "set -m; {watch} sh -c '{child}'; test $? -gt 128 && echo stopped; sleep 4; fg > /dev/null; echo \"status $?\""
     );
     let mut terminal = Terminal::run(&script);
     terminal.until("\"stdout\"");
@@ -212,5 +212,5 @@ fn ctrl_z_stops_the_job_and_the_shell_continues_it() {
         let event = record.iter().find(|line| line["event"] == kind).unwrap();
         super::ms(event, "t_ms")
     };
-    assert!(at("human_wait_end") - at("human_wait_start") >= 2_500);
+    assert!(at("human_wait_end") - at("human_wait_start") >= 3_500);
 }

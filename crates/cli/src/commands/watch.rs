@@ -19,6 +19,8 @@ mod live;
 #[cfg(target_os = "linux")]
 mod look;
 #[cfg(target_os = "linux")]
+mod nested;
+#[cfg(target_os = "linux")]
 mod observation;
 #[cfg(target_os = "linux")]
 mod outcome;
@@ -34,6 +36,8 @@ mod run;
 mod seen;
 #[cfg(target_os = "linux")]
 mod session;
+#[cfg(target_os = "linux")]
+mod session_place;
 #[cfg(target_os = "linux")]
 mod signals;
 #[cfg(target_os = "linux")]

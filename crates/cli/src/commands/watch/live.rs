@@ -26,8 +26,8 @@ use super::seen::Seen;
 use super::session::SessionWatcher;
 use super::stream::Stream;
 use super::terminal::{Lent, Window};
-use super::tree::Tree;
-use super::{child, pipes, signals};
+use super::tree::{Process, Tree};
+use super::{child, nested, pipes, signals};
 
 /// What the other threads tell.
 #[derive(Debug)]
@@ -85,6 +85,8 @@ pub(super) struct Setup {
     pub(super) guards: Vec<Guard>,
     pub(super) record: Recorder,
     pub(super) session: SessionWatcher,
+    /// The `watch` above whose clock is shared.
+    pub(super) outer: Option<Process>,
     pub(super) stream: Stream,
     pub(super) tree: Tree,
     pub(super) count: Count,
@@ -101,6 +103,7 @@ pub(super) struct Live {
     pub(super) guards: Vec<Guard>,
     pub(super) record: Recorder,
     pub(super) session: SessionWatcher,
+    pub(super) outer: Option<Process>,
     pub(super) stream: Stream,
     pub(super) stdout: Intake,
     pub(super) stderr: Intake,
@@ -155,6 +158,7 @@ impl Live {
             guards: setup.guards,
             record: setup.record,
             session: setup.session,
+            outer: setup.outer,
             stream: setup.stream,
             stdout,
             stderr,
@@ -180,6 +184,7 @@ impl Live {
             &Observed::new(Kind::RunStart).announced(setup.deadline_ms),
         );
         live.observe(clock.now_ms(), &Observed::new(Kind::ProcessStart));
+        live.tell_outer(Kind::ProcessStart);
         let first = live.session.first();
         live.note_session(first.state, first.reason);
         live.record.flush();
@@ -285,9 +290,13 @@ impl Live {
                 self.burials.are_due();
             }
             Message::Signal(signal) if signal == Signal::WINCH.as_raw() => self.look_at_window(),
-            Message::Signal(signal) => {
-                self.interrupted = u8::try_from(signal).ok();
-            }
+            Message::Signal(signal) => match nested::told_by(signal) {
+                Some(kind) => {
+                    self.observe(self.clock.now_ms(), &Observed::new(kind).named("nested"));
+                    self.tell_outer(kind);
+                }
+                None => self.interrupted = u8::try_from(signal).ok(),
+            },
         }
     }
 

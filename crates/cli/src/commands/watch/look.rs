@@ -116,6 +116,7 @@ impl Live {
         }
         if look.advanced {
             self.observe(now_ms, &Observed::new(Kind::SessionAdvance));
+            self.tell_outer(Kind::SessionAdvance);
         }
     }
 

@@ -34,7 +34,7 @@ impl RecordFile {
     pub(super) fn open(path: &Path, replaces: bool) -> Result<Self> {
         let shown = path.display();
         let file = match open_to_write(path) {
-            Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => {
+            Err(error) if is_unread(&error) && is_pipe(path) => {
                 bail!("cannot write {shown}: nobody reads this pipe; start its reader first")
             }
             opened => opened.with_context(|| format!("cannot write {shown}"))?,
@@ -63,18 +63,27 @@ fn open_to_write(path: &Path) -> io::Result<File> {
     options
         .write(true)
         .create(true)
+        .truncate(false)
         .custom_flags(OFlags::NONBLOCK.bits().cast_signed());
-    let is_pipe = path.metadata().is_ok_and(|meta| meta.file_type().is_fifo());
-    let mut looks = if is_pipe { LOOKS } else { 0 };
+    let mut looks = if is_pipe(path) { LOOKS } else { 0 };
     loop {
         match options.open(path) {
-            Err(error) if looks > 0 && error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => {
+            Err(error) if looks > 0 && is_unread(&error) => {
                 looks -= 1;
                 thread::sleep(LOOK);
             }
             opened => return opened,
         }
     }
+}
+
+fn is_pipe(path: &Path) -> bool {
+    path.metadata().is_ok_and(|meta| meta.file_type().is_fifo())
+}
+
+/// What opening a pipe answers that nobody reads.
+fn is_unread(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::NXIO.raw_os_error())
 }
 
 impl Write for RecordFile {

@@ -5,14 +5,18 @@ use std::io;
 use std::sync::mpsc::SyncSender;
 use std::thread;
 
-use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINCH};
+use signal_hook::consts::{
+    SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2, SIGWINCH,
+};
 use signal_hook::iterator::Signals;
 
 use super::live::Message;
 
-/// Those that end the command, the one that a terminal stops a job with, and those that tell of ended processes and of
-/// a terminal's new size.
-const HEEDED: [i32; 7] = [SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINCH];
+/// Those that end the command, the one that a terminal stops a job with, and those that tell of ended processes, of a
+/// terminal's new size, and of what an inner `watch` has seen.
+const HEEDED: [i32; 9] = [
+    SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2, SIGWINCH,
+];
 
 /// Starts the thread that tells of them. What our own parent made us ignore (`nohup`) stays ignored.
 pub(super) fn heed(send: SyncSender<Message>) -> io::Result<()> {

@@ -15,7 +15,7 @@ const VANISHING_MS: u64 = 2_000;
 const FIRST_LOOK_MS: u64 = 5;
 const LAST_LOOK_MS: u64 = 100;
 /// How long those whom nobody signalled may take to end with the command.
-const LEAVING_MS: u64 = 500;
+const LEAVING_MS: u64 = 1_000;
 /// How long the news of the command's end may take when it is seen to be gone.
 const NEWS_MS: u64 = 1_000;
 
