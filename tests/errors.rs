@@ -378,3 +378,33 @@ fn quiet_silences_all_but_errors() {
     assert!(done.stderr.contains("embedded demo"), "{}", done.stderr);
     place.run("gaps --quiet missing").error();
 }
+
+/// A column that nothing reads may be one of ours misspelt: its values would be lost without a word.
+#[test]
+fn columns_that_are_not_read_are_told_of() {
+    let place = Place::new();
+    place.write(
+        "waits.csv",
+        "kind,duration_ms,models,secret plan\npre_token,1200,m,x\n",
+    );
+    place.write(
+        "events.jsonl",
+        "{\"run\":\"r\",\"t_ms\":0,\"kind\":\"run_start\",\"anounced_ms\":5}\n{\"run\":\"r\",\"t_ms\":9,\"kind\":\"run_end\"}\n",
+    );
+    place.write("plain.csv", "kind,duration_ms\npre_token,1200\n");
+    let told = |file: &str| place.run(&format!("gaps {file}")).exits(0).stderr;
+    let waits = told("waits.csv");
+    assert!(
+        waits.contains(
+            "'waits.csv': 2 columns have names that are not read; perhaps model was meant"
+        ),
+        "{waits}"
+    );
+    assert!(!waits.contains("secret"), "{waits}");
+    let events = told("events.jsonl");
+    assert!(
+        events.contains("one column has a name that is not read; perhaps announced_ms was meant"),
+        "{events}"
+    );
+    assert!(!told("plain.csv").contains("not read"));
+}

@@ -9,6 +9,10 @@ use policysim_report::table::one_line;
 
 use crate::exit::ExitStatus;
 
+mod set;
+
+pub(crate) use set::{FileSet, check_folder};
+
 /// Writes a result to stdout. A reader that has gone away (`| head`) is no failure.
 pub(crate) fn print(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
@@ -105,6 +109,10 @@ pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
 
 /// A temporary file that ends up with the permissions of any new file.
 fn builder() -> tempfile::Builder<'static, 'static> {
+    #[cfg_attr(
+        not(unix),
+        expect(unused_mut, reason = "only Unix has permissions to set")
+    )]
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));

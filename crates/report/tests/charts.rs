@@ -107,7 +107,7 @@ fn sweeps_of_any_size_are_drawn_so_that_they_can_be_read() {
     for (windows, totals, strata) in [(1, 1, 2), (4, 2, 3), (10, 4, 12), (16, 6, 40)] {
         let facts = sweep(windows, totals, strata, 3);
         let sweep = &facts.sweep;
-        readable(charts::front(sweep));
+        readable(charts::front(sweep, Some(1)));
         readable(charts::heat(sweep, Some(1)));
         readable(charts::hang_rate(sweep, &[0.001, 0.01]));
         readable(charts::strata(sweep, &sweep.cells[0]));
@@ -157,6 +157,8 @@ fn survival_settlement_ledger_and_timeline_can_be_read() {
     readable(charts::settlement(&SettledByWait {
         task_wait_ms: 600_000,
         waits_ms: vec![60_000, 600_000, 1_800_000],
+        hang_ppm: 0,
+        notes: Vec::new(),
         lines: vec![
             line("candidate", 300_000),
             line("current", 600_000),

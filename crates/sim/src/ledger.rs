@@ -226,8 +226,17 @@ pub fn spans(run: &Run, until_ms: u64, mut each: impl FnMut(Account, u64, u64)) 
     let questions = run.events.iter().filter(|event| asks(event));
     let questions = questions.map(|event| event.id);
     let mut open = Open::new(questions.collect());
+    let mut compactions = compactions_told_by_their_end(run).peekable();
     let mut now_ms = 0;
     for event in &run.events {
+        let by_ms = event.t_ms.min(until_ms);
+        while let Some(begun_ms) = compactions.next_if(|&begun_ms| begun_ms < by_ms) {
+            // After the events of its instant; one that began before the last event is the state of what follows.
+            let begun_ms = begun_ms.max(now_ms);
+            each(open.account(), now_ms, begun_ms);
+            now_ms = begun_ms;
+            open.apply(Kind::CompactionStart, event.id, false);
+        }
         if event.t_ms >= until_ms {
             break;
         }
@@ -236,6 +245,25 @@ pub fn spans(run: &Run, until_ms: u64, mut each: impl FnMut(Account, u64, u64)) 
         open.apply(event.kind, event.id, event.outcome.is_some());
     }
     each(open.account(), now_ms, until_ms.max(now_ms));
+}
+
+/// When the compactions began whose record holds their end alone, ms since the run's start, in order of their ends:
+/// a session log tells only that one finished, and how long it was waited for.
+fn compactions_told_by_their_end(run: &Run) -> impl Iterator<Item = u64> + '_ {
+    let started = run
+        .events
+        .iter()
+        .any(|event| event.kind == Kind::CompactionStart);
+    let ends = run
+        .events
+        .iter()
+        .filter(move |event| !started && event.kind == Kind::CompactionEnd);
+    ends.filter_map(|event| {
+        let wait = event
+            .wait
+            .filter(|wait| wait.kind == WaitKind::Compact && wait.ms > 0)?;
+        Some(event.t_ms.saturating_sub(wait.ms))
+    })
 }
 
 /// The ledgers of many runs, added up.
@@ -411,4 +439,90 @@ pub struct Stretch {
     pub before_ms: u64,
     /// Whether its time is active.
     pub active: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use policysim_policy::Kind;
+
+    use super::{Account, Ledger, ledger, spans};
+    use crate::run::{Run, RunEvent, Wait, WaitKind};
+
+    fn run(events: &[(u64, Kind, Option<Wait>)]) -> Run {
+        let events = events.iter().map(|&(t_ms, kind, wait)| RunEvent {
+            wait,
+            ..RunEvent::new(t_ms, kind)
+        });
+        let events: Vec<RunEvent> = events.collect();
+        Run {
+            end_ms: events.last().unwrap().t_ms,
+            events,
+            ..Run::default()
+        }
+    }
+
+    /// Hand-off at 10, a status at 40, compacted at 100 after a wait of 90; a second one whose wait is told longer
+    /// than the run was old, and that a tool covers until 130.
+    fn compacted() -> Run {
+        let compact = |ms| {
+            Some(Wait {
+                kind: WaitKind::Compact,
+                ms,
+            })
+        };
+        run(&[
+            (0, Kind::RunStart, None),
+            (10, Kind::TurnEnd, None),
+            (40, Kind::Status, None),
+            (100, Kind::CompactionEnd, compact(90)),
+            (120, Kind::ToolStart, None),
+            (130, Kind::ToolEnd, None),
+            (150, Kind::CompactionEnd, compact(25)),
+            (170, Kind::RunEnd, None),
+        ])
+    }
+
+    #[test]
+    fn a_compaction_told_by_its_end_has_its_account() {
+        let spent = Ledger {
+            model_ms: 10 + 20 + 20,
+            tool_ms: 10,
+            compaction_ms: 90 + 20,
+            ..Ledger::default()
+        };
+        assert_eq!(ledger(&compacted(), 170), spent);
+        // A wait that began before the run counts from its start.
+        let early = run(&[
+            (0, Kind::RunStart, None),
+            (
+                7,
+                Kind::CompactionEnd,
+                Some(Wait {
+                    kind: WaitKind::Compact,
+                    ms: 50,
+                }),
+            ),
+            (9, Kind::RunEnd, None),
+        ]);
+        assert_eq!(ledger(&early, 9).compaction_ms, 7);
+    }
+
+    #[test]
+    fn any_prefix_is_whole() {
+        let run = compacted();
+        for until_ms in 0..=170 {
+            let mut end_ms = 0;
+            spans(&run, until_ms, |_, from_ms, to_ms| {
+                assert!(from_ms == end_ms && to_ms >= from_ms);
+                end_ms = to_ms;
+            });
+            assert_eq!(end_ms, until_ms);
+            let compacting = ledger(&run, until_ms).of(Account::Compaction);
+            let first = until_ms.clamp(10, 100) - 10;
+            let second = until_ms.clamp(130, 150) - 130;
+            assert_eq!(compacting, first + second, "{until_ms}");
+        }
+    }
 }

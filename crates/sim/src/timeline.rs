@@ -7,7 +7,7 @@ use crate::ledger::{Account, ledger, spans};
 use crate::replay::{Replayed, transcript};
 use crate::run::{Run, Symbols};
 
-/// A stretch over which the idle clock ran.
+/// A stretch over which a clock ran.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Stretch {
     /// When it began, ms since the run's start.
@@ -25,6 +25,8 @@ pub struct Timeline {
     pub replayed: Replayed,
     /// The idle clock.
     pub clock: Vec<Stretch>,
+    /// The total clock; empty where there is no budget.
+    pub total: Vec<Stretch>,
     /// When the idle clock was paused: from, to, ms since the run's start.
     pub pauses: Vec<(u64, u64)>,
     /// Where the time of the whole record went, neighbours of one account joined.
@@ -40,14 +42,22 @@ pub struct Timeline {
 impl Timeline {
     /// Replays `run` under `policy` and keeps what a picture shows.
     pub fn new(policy: &Policy, run: &Run, symbols: &Symbols) -> Self {
-        let (mut clock, mut pauses, mut rearmed_ms) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut clock, mut total) = (Vec::new(), Vec::new());
+        let (mut pauses, mut rearmed_ms) = (Vec::new(), Vec::new());
         let mut paused_ms: Option<u64> = None;
         let replayed = transcript(policy, run, symbols, |_, output| match output {
-            Output::Silence(silence) if silence.clock == ClockClass::Idle => clock.push(Stretch {
-                from_ms: silence.from.as_u64(),
-                to_ms: silence.to.as_u64(),
-                reading_ms: silence.reading.as_u64(),
-            }),
+            Output::Silence(silence) => {
+                let stretch = Stretch {
+                    from_ms: silence.from.as_u64(),
+                    to_ms: silence.to.as_u64(),
+                    reading_ms: silence.reading.as_u64(),
+                };
+                match silence.clock {
+                    ClockClass::Idle => clock.push(stretch),
+                    ClockClass::Total => total.push(stretch),
+                    _ => {}
+                }
+            }
             Output::Rearmed { at, .. } => rearmed_ms.push(at.as_u64()),
             Output::Paused { at, clocks, .. } if clocks != Stopped::Hard => {
                 paused_ms.get_or_insert(at.as_u64());
@@ -81,6 +91,7 @@ impl Timeline {
             },
             replayed,
             clock,
+            total,
             pauses,
             waits,
             rearmed_ms,

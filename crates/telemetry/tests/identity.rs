@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 use policysim_policy::document::Value;
 use policysim_policy::{Kind, Policy};
 use policysim_sim::gaps::is_activity;
+use policysim_sim::ledger::ledger;
 use policysim_sim::run::{Run, RunStatus};
 use policysim_sim::silence;
 use policysim_telemetry::{Dataset, ImportRequest, Inputs, Silent};
@@ -49,8 +50,8 @@ fn measures_anew(run: &Run, names: &policysim_sim::run::Symbols) -> bool {
         })
 }
 
-#[test]
-fn the_idle_clock_reads_the_measured_silence_of_every_run() {
+/// The whole corpus and its folder, where there is one.
+fn corpus() -> Option<(Dataset, PathBuf)> {
     let shared = std::env::var_os("POLICYSIM_SHARED").map_or_else(
         || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
         PathBuf::from,
@@ -58,7 +59,7 @@ fn the_idle_clock_reads_the_measured_silence_of_every_run() {
     let corpus = shared.join("corpus");
     if !corpus.is_dir() {
         eprintln!("skipped: no corpus");
-        return;
+        return None;
     }
     let folders: Vec<PathBuf> = ["claude", "codex", "copilot", "gemini", "opencode", "pi"]
         .iter()
@@ -70,6 +71,14 @@ fn the_idle_clock_reads_the_measured_silence_of_every_run() {
         ..ImportRequest::default()
     };
     let dataset = Dataset::from_logs(&request, &Silent, &AtomicBool::new(false)).unwrap();
+    Some((dataset, corpus))
+}
+
+#[test]
+fn the_idle_clock_reads_the_measured_silence_of_every_run() {
+    let Some((dataset, _)) = corpus() else {
+        return;
+    };
     let policy = activity_only();
     let (mut compared, mut anew) = (0, 0);
     for run in dataset.fleet().unwrap() {
@@ -104,4 +113,28 @@ fn the_idle_clock_reads_the_measured_silence_of_every_run() {
     }
     eprintln!("{compared} runs compared, {anew} measured anew inside");
     assert!(compared > anew, "most runs are comparable");
+}
+
+/// A log tells only that a compaction has finished and how long it was waited for: that time is in its account.
+#[test]
+fn the_ledger_holds_the_compactions_that_were_waited_for() {
+    let Some((dataset, folder)) = corpus() else {
+        return;
+    };
+    let expected = std::fs::read(folder.join("expected.json")).unwrap();
+    let expected: serde_json::Value = serde_json::from_slice(&expected).unwrap();
+    let waited: u64 = expected
+        .as_object()
+        .unwrap()
+        .values()
+        .filter_map(|fields| fields["sum_compact_ms"].as_u64())
+        .sum();
+    let spent: u64 = dataset
+        .fleet()
+        .unwrap()
+        .into_iter()
+        .map(|run| ledger(&run, run.end_ms).compaction_ms)
+        .sum();
+    assert!(waited > 0);
+    assert_eq!(spent, waited);
 }

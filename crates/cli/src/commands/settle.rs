@@ -3,13 +3,15 @@
 use anyhow::{Context, Result, bail};
 use policysim_policy::document::Value;
 use policysim_policy::{Millis, Policy, WaitMode, duration, task_wait};
+use policysim_report::form::Printed;
 use policysim_report::header::DataHeader;
 use policysim_report::settle::{SettleCell, SettleResult};
 use policysim_sim::grid;
 use policysim_sim::settle::{Cast, Changes, Habits, Reaction, settlement};
+use policysim_sim::stats::Prob;
 use policysim_sim::synth::{Generator, Options, Ppm, Sampling};
 
-use crate::args::{GlobalArgs, OutputFormat};
+use crate::args::GlobalArgs;
 use crate::exit::ExitStatus;
 use crate::output;
 use crate::progress::Bar;
@@ -100,12 +102,7 @@ pub(super) fn run(args: &SettleArgs, global: &GlobalArgs) -> Result<ExitStatus> 
             simulate(cells, &cast, habits, loaded.header, notes, global)
         }
     };
-    output::print(&match args.format {
-        OutputFormat::Table => result.to_text(),
-        OutputFormat::Markdown => result.to_markdown(),
-        OutputFormat::Csv => result.to_csv()?,
-        OutputFormat::Json => format!("{}\n", result.to_json()?),
-    })?;
+    output::print(&result.in_form(args.format.into())?)?;
     Ok(ExitStatus::Success)
 }
 
@@ -303,12 +300,24 @@ fn ppm(option: &str, text: &str) -> Result<Ppm> {
 }
 
 /// The same of a share.
-pub(super) fn ppm_of(share: f64) -> Option<Ppm> {
+fn ppm_of(share: f64) -> Option<Ppm> {
     Ppm::try_from((share * 1e6).round() as u64).ok()
 }
 
+/// What is changed of recorded runs beside a sweep: labelled hangs are there already, and a rate that costs assume adds
+/// none to them.
+pub(super) fn changes_beside(
+    hang_rate: Option<Prob>,
+    some_hang: bool,
+    notes: &mut Vec<String>,
+) -> Changes {
+    let given = hang_rate.map(Prob::to_f64).and_then(ppm_of);
+    let given = given.filter(|_| !some_hang);
+    changes((given, Ppm::default()), some_hang, notes)
+}
+
 /// What is changed of recorded runs: where none is labelled as hung, some are made to hang, and `notes` says so.
-pub(super) fn changes(
+fn changes(
     (hangs, nested): (Option<Ppm>, Ppm),
     some_hang: bool,
     notes: &mut Vec<String>,

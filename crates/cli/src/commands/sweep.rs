@@ -1,16 +1,16 @@
 //! `policysim sweep`: candidates over all runs, and one that can be recommended.
 
-use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use policysim_policy::document::Value;
 use policysim_policy::{Millis, Policy, duration};
 use policysim_report::charts;
+use policysim_report::form::Printed;
 use policysim_report::sizing::facts::SweepFacts;
 use policysim_report::sweep::SweepResult;
 use policysim_report::table::one_line;
-use policysim_report::units::grouped;
+use policysim_report::units::{counted, grouped};
 use policysim_sim::certify::Plan;
 use policysim_sim::choose::{self, Constraints, Context as ChoiceContext};
 use policysim_sim::focus;
@@ -27,12 +27,11 @@ use policysim_sim::strata::StratumKey;
 use policysim_sim::sweep::{
     Axis, Candidate, Question as Asked, candidates, halves, sized_runs, sweep_scan,
 };
-use policysim_sim::synth::Ppm;
 use policysim_sim::verify::{Difference, VerifyError, verify};
 use policysim_telemetry::write_columns;
 
 use super::plot;
-use super::settle::{changes, ppm_of};
+use super::settle::changes_beside;
 use crate::args::{GlobalArgs, OutputFormat, SweepArgs, SweepBy};
 use crate::exit::ExitStatus;
 use crate::output;
@@ -86,8 +85,7 @@ pub(super) fn run(args: &SweepArgs, global: &GlobalArgs) -> Result<ExitStatus> {
     }
     if let Some(folder) = &args.out {
         // Before the work, so that a place that cannot be written costs none of it.
-        fs::create_dir_all(folder)
-            .with_context(|| format!("cannot create {}", folder.display()))?;
+        output::check_folder(folder)?;
     }
     if let Some(pairs) = args.verify
         && let Err(differs) = verify_pairs(&question, &loaded.fleet, pairs, global)
@@ -99,17 +97,12 @@ pub(super) fn run(args: &SweepArgs, global: &GlobalArgs) -> Result<ExitStatus> {
         write_results(&result, folder)?;
     }
     if let Some(path) = &args.plot {
-        let facts = SweepFacts::parse(&result.to_json()?)?;
-        let canvas = charts::front(&facts.sweep)
+        let facts = SweepFacts::parse(&result.json()?)?;
+        let canvas = charts::front(&facts.sweep, None)
             .context("--plot: no cell ever notices a hang, so that there is nothing to draw")?;
         plot::write(&canvas, path)?;
     }
-    output::print(&match args.format {
-        OutputFormat::Table => result.to_text(),
-        OutputFormat::Markdown => result.to_markdown(),
-        OutputFormat::Csv => result.to_csv()?,
-        OutputFormat::Json => format!("{}\n", result.to_json()?),
-    })?;
+    output::print(&result.in_form(args.format.into())?)?;
     Ok(ExitStatus::Success)
 }
 
@@ -126,14 +119,15 @@ pub(super) fn question<'a>(args: &'a SweepArgs, global: &GlobalArgs) -> Result<Q
     }
     let candidates = candidates(&base.policy, &axes)?;
     let max_false_kill = args
+        .terms
         .max_false_kill
         .as_deref()
         .unwrap_or(DEFAULT_MAX_FALSE_KILL);
-    let task_wait = match &args.task_wait {
+    let task_wait = match &args.terms.task_wait {
         Some(text) => span("--task-wait", text)?,
         None => base.policy.task_wait.timeout,
     };
-    let recorded_idle = match &args.recorded_idle {
+    let recorded_idle = match &args.terms.recorded_idle {
         Some(text) => Some(span("--recorded-idle", text)?),
         None => None,
     };
@@ -141,7 +135,7 @@ pub(super) fn question<'a>(args: &'a SweepArgs, global: &GlobalArgs) -> Result<Q
         plan: Plan::new(&candidates),
         constraints: Constraints {
             max_false_kill: Some(rate("--max-false-kill", max_false_kill)?),
-            settle_within_wait: args.settle_within_wait,
+            settle_within_wait: args.terms.settle_within_wait,
         },
         costs: costs(args)?,
         args,
@@ -163,7 +157,7 @@ pub(super) fn answer(
     let (fleet, candidates) = (&loaded.fleet, &question.candidates);
     let (base, plan) = (&question.base.policy, &question.plan);
     let by = question.args.by;
-    let cluster = question.args.cluster.into();
+    let cluster = question.args.terms.cluster.into();
     let asked = Asked {
         base,
         candidates,
@@ -199,11 +193,8 @@ pub(super) fn answer(
     let window = focused.and_then(|index| candidates[index].policy.idle.window);
     let mut notes = notes(&question);
     let (settled, unaware) = if question.args.settle {
-        let given = question.costs.hang_rate.map(Prob::to_f64).and_then(ppm_of);
         let some_hang = loaded.header.hung > 0;
-        // Labelled hangs are there already; a rate that the costs assume adds none to them.
-        let given = given.filter(|_| !some_hang);
-        let changes = changes((given, Ppm::default()), some_hang, &mut notes);
+        let changes = changes_beside(question.costs.hang_rate, some_hang, &mut notes);
         settled(&question, fleet, changes, global)
     } else {
         (Vec::new(), Unaware::default())
@@ -318,15 +309,15 @@ fn verify_pairs(
         candidates: &question.candidates,
         keys: &[],
         seed: global.seed,
-        cluster: question.args.cluster.into(),
+        cluster: question.args.terms.cluster.into(),
     };
     match verify(&InMemory::new(fleet), &asked, u64::from(pairs), global.seed) {
         Ok(verified) => {
             output::say(
                 global.quiet,
                 &format!(
-                    "verified {} pairs of a run and a cell: {} are answered as a replay answers them, {} are replays",
-                    grouped(verified.pairs),
+                    "verified {} of a run and a cell: {} answered as a replay answers them, {} by a replay",
+                    counted(verified.pairs, "pair"),
                     grouped(verified.answered),
                     grouped(verified.pairs - verified.answered)
                 ),
@@ -340,7 +331,7 @@ fn verify_pairs(
 
 fn notes(question: &Question<'_>) -> Vec<String> {
     let mut notes = Vec::new();
-    if question.args.max_false_kill.is_none() {
+    if question.args.terms.max_false_kill.is_none() {
         notes.push(format!(
             "Acceptable false kills: {DEFAULT_MAX_FALSE_KILL} of runs unless --max-false-kill says otherwise."
         ));
@@ -395,11 +386,11 @@ fn push_axis(axes: &mut Vec<Axis>, option: &str, key: &str, text: &str) -> Resul
 
 /// What the options say of costs.
 fn costs(args: &SweepArgs) -> Result<hang_cost::Options> {
-    let hang_rate = match &args.hang_rate {
+    let hang_rate = match &args.terms.hang_rate {
         Some(text) => Some(rate("--hang-rate", text)?),
         None => None,
     };
-    let restart = match &args.restart_cost {
+    let restart = match &args.terms.restart_cost {
         Some(text) => match duration::parse(text) {
             Ok(restart) => restart,
             Err(error) => bail!("--restart-cost: \"{text}\" {error}"),
@@ -508,7 +499,7 @@ fn list_kills(fleet: &Fleet, candidate: &Candidate, args: &SweepArgs) -> String 
         text.push('\n');
     }
     let label = candidate.label();
-    format!("{kills} kills by {label}\n{text}")
+    format!("{} by {label}\n{text}", counted(kills, "kill"))
 }
 
 /// A word as a POSIX shell takes it.
@@ -521,18 +512,17 @@ pub(super) fn shell_word(text: &str) -> String {
     }
 }
 
-/// Writes the result set into a folder, each file whole or not at all.
+/// Writes the result set into a folder, all of it or nothing.
 fn write_results(result: &SweepResult, folder: &Path) -> Result<()> {
-    output::write_file(
-        &folder.join("sweep.json"),
-        format!("{}\n", result.to_json()?).as_bytes(),
-    )?;
-    output::write_file(&folder.join("cells.csv"), result.to_csv()?.as_bytes())?;
-    let parquet = write_columns(&result.columns())?;
-    output::write_file(&folder.join("cells.parquet"), &parquet)?;
-    let facts = SweepFacts::parse(&result.to_json()?)?;
-    if let Some(chart) = charts::front(&facts.sweep) {
-        output::write_file(&folder.join("front.svg"), chart.to_svg()?.as_bytes())?;
+    let json = result.json()?;
+    let facts = SweepFacts::parse(&json)?;
+    let mut set = output::FileSet::default();
+    set.add("sweep.json", format!("{json}\n"));
+    set.add("cells.csv", result.csv()?);
+    set.add("cells.parquet", write_columns(&result.columns())?);
+    match charts::front(&facts.sweep, None) {
+        Some(chart) => set.add("front.svg", chart.to_svg()?),
+        None => set.outdate("front.svg"),
     }
-    Ok(())
+    set.write(folder)
 }

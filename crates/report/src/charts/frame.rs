@@ -226,11 +226,13 @@ pub(super) enum Sample {
     Dashes(RGBColor),
     Band(RGBColor),
     Dot(RGBColor),
+    Ring(RGBColor),
     Frame(RGBColor),
     Diamond(RGBColor),
     Triangle(RGBColor),
     Hatch(RGBColor),
     Tick(RGBColor),
+    Bar(RGBColor),
 }
 
 /// A legend in one line above a plot, broken where it must; returns the height that it takes.
@@ -257,6 +259,7 @@ pub(super) fn legend(
                 canvas.outline((x, y - 5.0), (x + 22.0, y + 5.0), colour::GREY, 1.0);
             }
             Sample::Dot(colour) => canvas.dot(middle, 4.0, colour, true),
+            Sample::Ring(colour) => canvas.dot(middle, 6.0, colour, false),
             Sample::Frame(colour) => {
                 canvas.outline((x + 1.0, y - 6.0), (x + 21.0, y + 6.0), colour, 3.0);
             }
@@ -265,6 +268,10 @@ pub(super) fn legend(
             Sample::Hatch(colour) => {
                 canvas.hatched((x, y - 6.0), (x + 22.0, y + 6.0), colour, 5.0);
                 canvas.outline((x, y - 6.0), (x + 22.0, y + 6.0), colour, 1.0);
+            }
+            Sample::Bar(colour) => {
+                canvas.line(vec![(x + 11.0, y - 7.0), (x + 11.0, y + 7.0)], colour, 1.5);
+                canvas.line(vec![(x + 8.0, y), (x + 14.0, y)], colour, 3.0);
             }
             Sample::Tick(colour) => {
                 canvas.line(vec![(x + 11.0, y - 5.0), (x + 11.0, y + 5.0)], colour, 1.0);

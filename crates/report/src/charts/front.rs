@@ -4,16 +4,17 @@ use super::Canvas;
 use super::canvas::colour;
 use super::frame::{Frame, Sample, Scale, legend};
 use crate::sizing::facts::{Cell, Sweep};
-use crate::units::{duration, grouped, percent};
+use crate::units::{counted, duration, grouped, percent};
 
 /// Across, the median time until a hang is noticed; up, the one-sided 95 % upper limit of the false-kill rate.
 ///
-/// Cells in which a hang is never noticed have no place on it; `None` when no cell has one.
+/// Cells in which a hang is never noticed have no place on it; `None` when no cell has one. `candidate` is the number of
+/// the cell that a report proposes.
 #[expect(
     clippy::too_many_lines,
     reason = "one picture, told from top to bottom"
 )]
-pub fn front(sweep: &Sweep) -> Option<Canvas> {
+pub fn front(sweep: &Sweep, candidate: Option<usize>) -> Option<Canvas> {
     let point = |cell: &Cell| {
         Some((
             cell.detection.p50_ms? as f64 / 1_000.0,
@@ -35,13 +36,21 @@ pub fn front(sweep: &Sweep) -> Option<Canvas> {
         (900, 560),
         "False kills against the time until a hang is noticed",
         &format!(
-            "{} cells on n = {} runs; {}",
-            grouped(sweep.cells.len() as u64),
-            grouped(sweep.runs()),
+            "{} on n = {}; {}{}",
+            counted(sweep.cells.len() as u64, "cell"),
+            counted(sweep.runs(), "run"),
             if measured {
-                format!("detection measured on {} hung runs", grouped(hung))
+                format!("detection measured on {}", counted(hung, "hung run"))
             } else {
                 "no run is known to have hung: detection is the window itself".to_owned()
+            },
+            if sweep.protection.select_runs > 0 {
+                format!(
+                    "; limits on all runs, verdicts on the {} held back",
+                    grouped(sweep.protection.certify_runs)
+                )
+            } else {
+                String::new()
             }
         ),
     );
@@ -56,6 +65,11 @@ pub fn front(sweep: &Sweep) -> Option<Canvas> {
     if let Some(cell) = chosen {
         let text = format!("recommended: {}", sweep.settings(cell));
         entries.push((Sample::Triangle(colour::ORANGE), text));
+    }
+    let proposed = candidate.map(|number| sweep.cell(number));
+    if let Some(cell) = proposed {
+        let text = format!("candidate: {}", sweep.settings(cell));
+        entries.push((Sample::Ring(colour::INK), text));
     }
     let limit = sweep.constraints.max_false_kill_rate;
     if let Some(limit) = limit {
@@ -114,6 +128,9 @@ pub fn front(sweep: &Sweep) -> Option<Canvas> {
     }
     if let Some(point) = chosen.and_then(point) {
         canvas.triangle(place(point), 9.0, colour::ORANGE);
+    }
+    if let Some(point) = proposed.and_then(point) {
+        canvas.dot(place(point), 10.0, colour::INK, false);
     }
     Some(canvas)
 }

@@ -4,9 +4,9 @@ use super::Canvas;
 use super::canvas::{Side, colour};
 use super::frame::{Frame, Sample, Scale, legend};
 use super::front::trimmed;
-use super::measure::{SMALL, width};
+use super::measure::{SMALL, TEXT, width};
 use crate::sizing::facts::Sweep;
-use crate::units::{duration, grouped, percent};
+use crate::units::{counted, duration, grouped, percent};
 
 /// The axis' ends, shares of runs.
 const ENDS: (f64, f64) = (0.000_1, 1.0);
@@ -33,8 +33,8 @@ pub fn hang_rate(sweep: &Sweep, rates: &[f64]) -> Option<Canvas> {
         (900, height as u32),
         "The cheapest window at each hang rate",
         &format!(
-            "n = {} runs, {} of them hung; cost is work lost to false kills plus slots lost to hangs, {restart}",
-            grouped(cost.runs),
+            "n = {}, {} of them hung; cost is work lost to false kills plus slots lost to hangs, {restart}",
+            counted(cost.runs, "run"),
             grouped(cost.hangs)
         ),
     );
@@ -87,6 +87,12 @@ pub fn hang_rate(sweep: &Sweep, rates: &[f64]) -> Option<Canvas> {
         (frame.right, frame.bottom),
         colour::GREY,
         1.0,
+    );
+    canvas.upright(
+        (16.0, f64::midpoint(frame.top, frame.bottom)),
+        "cheapest window",
+        TEXT,
+        colour::INK,
     );
     let high = (frame.bottom - frame.top) / steps.len() as f64;
     // Smaller windows pay at higher rates: they stand at the bottom, on the right.

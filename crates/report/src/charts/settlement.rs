@@ -34,11 +34,11 @@ pub fn settlement(found: &SettledByWait) -> Option<Canvas> {
         (900, 480),
         "Hangs that settle inside the TaskWait in which they begin",
         &format!(
-            "lines: closed form for a uniform start, no sample behind it; bars: 95 % intervals of the simulation, n = {} hangs in waits",
+            "lines: closed form for a uniform start, no sample behind it; bars: simulated share with its 95 % interval, n = {} hangs in waits",
             hangs(found)
         ),
     );
-    let strokes = [colour::ORANGE, colour::BLUE, colour::GREY];
+    let strokes = [colour::ORANGE, colour::BLUE, colour::INK];
     let mut entries: Vec<(Sample, String)> = found
         .lines
         .iter()
@@ -54,6 +54,7 @@ pub fn settlement(found: &SettledByWait) -> Option<Canvas> {
             (sample, text)
         })
         .collect();
+    entries.push((Sample::Bar(colour::SOFT), "simulated".to_owned()));
     entries.push((
         Sample::Dashes(colour::INK),
         format!("TaskWait of the policy: {}", duration(found.task_wait_ms)),
@@ -62,7 +63,8 @@ pub fn settlement(found: &SettledByWait) -> Option<Canvas> {
     let frame = Frame::of(&mut canvas, 84.0, 64.0 + height);
     let most = found.waits_ms.iter().copied().max()? as f64 / 1_000.0;
     let x = Scale::linear(0.0, most * 1.05, frame.across());
-    let y = Scale::linear(0.0, 1.0, frame.up());
+    // A little room below 0, where most marks of short waits lie.
+    let y = Scale::linear(-0.03, 1.0, frame.up());
     let x_ticks: Vec<(f64, String)> = x.ticks(10).into_iter().map(|s| (s, seconds(s))).collect();
     let y_ticks: Vec<(f64, String)> = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
         .into_iter()
@@ -100,19 +102,16 @@ pub fn settlement(found: &SettledByWait) -> Option<Canvas> {
     for (index, (line, stroke)) in found.lines.iter().zip(strokes).enumerate() {
         for of in &line.simulated {
             // Side by side, so that no bar hides another.
-            let at = x.at(of.wait_ms as f64 / 1_000.0) + 9.0 * (index as f64 - 1.0);
+            let at = x.at(of.wait_ms as f64 / 1_000.0) + 6.0 * (index as f64 - 1.0);
+            if let Some(point) = of.settled_in_wait.point {
+                let on = y.at(point);
+                canvas.line(vec![(at - 3.0, on), (at + 3.0, on)], stroke, 3.0);
+            }
             if let (Some(lo), Some(up)) = (
                 of.settled_in_wait.interval.lo,
                 of.settled_in_wait.interval.up,
             ) {
-                canvas.line(vec![(at, y.at(lo)), (at, y.at(up))], stroke, 3.0);
-                for limit in [lo, up] {
-                    canvas.line(
-                        vec![(at - 3.5, y.at(limit)), (at + 3.5, y.at(limit))],
-                        stroke,
-                        2.0,
-                    );
-                }
+                canvas.line(vec![(at, y.at(lo)), (at, y.at(up))], stroke, 1.5);
             }
         }
     }

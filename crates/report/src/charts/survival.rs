@@ -1,5 +1,6 @@
 //! How long silences last: the share that reaches each length, with its interval, and the windows that would cut it.
 
+use plotters::style::RGBColor;
 use policysim_policy::Millis;
 use policysim_sim::gaps::curve::Curve;
 
@@ -8,6 +9,12 @@ use super::canvas::{Side, colour};
 use super::frame::{Frame, Sample, Scale, legend, rows};
 use super::measure::SMALL;
 use crate::units::{duration, grouped};
+
+/// Of each curve, its line and its interval.
+const INKS: [(RGBColor, RGBColor); 2] = [
+    (colour::BLUE, colour::BAND),
+    (colour::ORANGE, colour::PEACH),
+];
 
 /// Curves over one axis, and windows across it.
 #[derive(Clone, Copy, Debug)]
@@ -49,16 +56,19 @@ pub fn survival(chart: SurvivalChart<'_>) -> Option<Canvas> {
         &format!("{under}; bands are 95 % intervals"),
     );
     let mut entries = Vec::new();
-    let strokes = [colour::BLUE, colour::ORANGE];
-    for ((name, _), stroke) in curves.iter().zip(strokes) {
+    for ((name, _), (stroke, band)) in curves.iter().zip(INKS) {
         entries.push((Sample::Line(stroke), (*name).to_owned()));
+        entries.push((Sample::Band(band), "95 % interval".to_owned()));
     }
-    entries.push((Sample::Band(colour::BAND), "95 % interval".to_owned()));
     if curves.iter().any(|(_, curve)| curve.cut > 0) {
         entries.push((Sample::Tick(colour::INK), "silences cut short".to_owned()));
     }
-    entries.push((Sample::Dashes(colour::INK), "named windows".to_owned()));
-    entries.push((Sample::Line(colour::GREY), "swept windows".to_owned()));
+    if !chart.named.is_empty() {
+        entries.push((Sample::Dashes(colour::INK), "named windows".to_owned()));
+    }
+    if !chart.swept_ms.is_empty() {
+        entries.push((Sample::Line(colour::GREY), "candidate windows".to_owned()));
+    }
     let legend_height = legend(&mut canvas, &entries, (84.0, 68.0, 876.0));
 
     let longest_ms = curves
@@ -110,20 +120,28 @@ pub fn survival(chart: SurvivalChart<'_>) -> Option<Canvas> {
             "share of silences that reach it (logarithmic)",
         ),
     );
+    // What is laid over another stays visible: fills first, then their edges, then lines.
+    let drawn: Vec<Drawn> = curves
+        .iter()
+        .map(|(_, curve)| Drawn::new(curve, (&x, &y), least))
+        .collect();
+    for (of, (_, band)) in drawn.iter().zip(INKS).rev() {
+        canvas.area(of.band(), band);
+    }
     for &ms in chart.swept_ms {
         let at = x.at(ms as f64 / 1_000.0);
         canvas.line(vec![(at, frame.top), (at, frame.bottom)], colour::GREY, 1.0);
         canvas.mark(format!("window {ms}"), at, frame.top);
     }
-    for ((_, curve), (stroke, band)) in curves
-        .iter()
-        .zip([
-            (colour::BLUE, colour::BAND),
-            (colour::ORANGE, colour::PEACH),
-        ])
-        .rev()
-    {
-        draw_curve(&mut canvas, curve, (&x, &y), least, stroke, band);
+    for (of, (stroke, _)) in drawn.iter().zip(INKS).rev() {
+        canvas.line(of.upper.clone(), stroke, 0.5);
+        canvas.line(of.lower.clone(), stroke, 0.5);
+    }
+    for (of, (stroke, _)) in drawn.iter().zip(INKS).rev() {
+        canvas.line(of.line.clone(), stroke, 2.0);
+        for &(at, on) in &of.cuts {
+            canvas.line(vec![(at, on - 3.5), (at, on + 3.5)], colour::INK, 0.5);
+        }
     }
     for ((ms, label), (start, row)) in chart.named.iter().zip(placed) {
         let at = x.at(*ms as f64 / 1_000.0);
@@ -155,40 +173,61 @@ fn decades(least: f64) -> Vec<f64> {
     }
 }
 
-fn draw_curve(
-    canvas: &mut Canvas,
-    curve: &Curve,
-    (x, y): (&Scale, &Scale),
-    least: f64,
-    stroke: plotters::style::RGBColor,
-    band: plotters::style::RGBColor,
-) {
-    let (mut line, mut upper, mut lower) = (Vec::new(), Vec::new(), Vec::new());
-    for reach in &curve.reaches {
-        let at = x.at(reach.ms as f64 / 1_000.0);
-        if let Some(up) = reach.share.interval.up {
-            upper.push((at, y.at(up.max(least))));
-            lower.push((
-                at,
-                y.at(reach.share.interval.lo.unwrap_or(least).max(least)),
-            ));
+/// A curve in pixels.
+struct Drawn {
+    line: Vec<(f64, f64)>,
+    upper: Vec<(f64, f64)>,
+    lower: Vec<(f64, f64)>,
+    /// Where silences were cut.
+    cuts: Vec<(f64, f64)>,
+}
+
+impl Drawn {
+    fn new(curve: &Curve, (x, y): (&Scale, &Scale), least: f64) -> Self {
+        let (mut line, mut upper, mut lower) = (Vec::new(), Vec::new(), Vec::new());
+        for reach in &curve.reaches {
+            let at = x.at(reach.ms as f64 / 1_000.0);
+            if let Some(up) = reach.share.interval.up {
+                upper.push((at, y.at(up.max(least))));
+                let lo = reach.share.interval.lo.unwrap_or(least);
+                lower.push((at, y.at(lo.max(least))));
+            }
+            if let Some(point) = reach.share.point.filter(|&point| point > 0.0) {
+                line.push((at, y.at(point)));
+            }
         }
-        if let Some(point) = reach.share.point.filter(|&point| point > 0.0) {
-            line.push((at, y.at(point)));
+        let cuts = curve
+            .cuts
+            .iter()
+            .filter_map(|&(ms, _)| {
+                let at = x.at(ms as f64 / 1_000.0);
+                Some((at, height(&line, at)?))
+            })
+            .collect();
+        Self {
+            line,
+            upper,
+            lower,
+            cuts,
         }
     }
-    upper.extend(lower.into_iter().rev());
-    canvas.area(upper, band);
-    canvas.line(line, stroke, 2.0);
-    for &(ms, _) in &curve.cuts {
-        let share = curve
-            .reaches
-            .iter()
-            .take_while(|reach| reach.ms <= ms.max(1))
-            .filter_map(|reach| reach.share.point)
-            .last()
-            .unwrap_or(1.0);
-        let (at, on) = (x.at(ms as f64 / 1_000.0), y.at(share.max(least)));
-        canvas.line(vec![(at, on - 3.5), (at, on + 3.5)], colour::INK, 0.5);
+
+    /// The outline of the interval.
+    fn band(&self) -> Vec<(f64, f64)> {
+        let back = self.lower.iter().rev();
+        self.upper.iter().chain(back).copied().collect()
+    }
+}
+
+/// How high a line runs at `x`; its first height before it, its last one after it.
+fn height(line: &[(f64, f64)], x: f64) -> Option<f64> {
+    let after = line.partition_point(|(at, _)| *at <= x);
+    match (after.checked_sub(1), line.get(after)) {
+        (Some(before), Some((to_x, to_y))) => {
+            let (from_x, from_y) = line[before];
+            Some(from_y + (to_y - from_y) * (x - from_x) / (to_x - from_x))
+        }
+        (Some(last), None) => Some(line[last].1),
+        (None, first) => Some(first?.1),
     }
 }

@@ -21,7 +21,7 @@ const LANES: [Account; 6] = [
     Account::Compaction,
     Account::Suspend,
 ];
-const LANE: f64 = 19.0;
+const LANE: f64 = 18.0;
 /// So many windows are shown before the firing.
 const BEFORE: u64 = 3;
 
@@ -61,10 +61,7 @@ pub fn timeline(run: &str, window: Option<Millis>, line: &Timeline, end_ms: u64)
     };
     let mut canvas = Canvas::new((900, 520), &format!("Run {}", one_line(run)), &under);
     let entries = [
-        (
-            Sample::Line(colour::BLUE),
-            "reading of the idle clock".to_owned(),
-        ),
+        (Sample::Line(colour::BLUE), "idle clock".to_owned()),
         (
             Sample::Dashes(colour::INK),
             format!(
@@ -81,7 +78,7 @@ pub fn timeline(run: &str, window: Option<Millis>, line: &Timeline, end_ms: u64)
     ];
     let legend_height = legend(&mut canvas, &entries, (104.0, 68.0, 876.0));
     let mut frame = Frame::of(&mut canvas, 104.0, 70.0 + legend_height);
-    let lanes_top = frame.bottom - LANE * LANES.len() as f64;
+    let lanes_top = frame.bottom - LANE * (LANES.len() + 1) as f64;
     let clock_bottom = lanes_top - 14.0;
     let x = Scale::linear(from_ms as f64, to_ms as f64, frame.across());
     let highest = line
@@ -103,10 +100,15 @@ pub fn timeline(run: &str, window: Option<Millis>, line: &Timeline, end_ms: u64)
         .into_iter()
         .map(|ms| (ms, seconds(ms / 1_000.0)))
         .collect();
-    frame.x_axis(&mut canvas, &x, &x_ticks, "time since the run's start");
+    frame.x_axis(
+        &mut canvas,
+        &x,
+        &x_ticks,
+        "time since the run's start, one run",
+    );
     let whole = frame;
     frame.bottom = clock_bottom;
-    frame.y_axis(&mut canvas, &y, &y_ticks, "idle clock");
+    frame.y_axis(&mut canvas, &y, &y_ticks, "reading of the idle clock");
     for &(from, to) in &line.pauses {
         if to > from_ms && from < to_ms && to > from {
             let (left, right) = (x.at(from as f64), x.at(to as f64));
@@ -143,8 +145,40 @@ pub fn timeline(run: &str, window: Option<Millis>, line: &Timeline, end_ms: u64)
             2.0,
         );
     }
+    let named = if line.total.is_empty() {
+        "no budget"
+    } else {
+        "total clock"
+    };
+    canvas.text(
+        (frame.left - 8.0, lanes_top + LANE / 2.0),
+        named,
+        Side::End,
+        SMALL,
+        colour::SOFT,
+    );
+    canvas.line(
+        vec![
+            (frame.left, lanes_top + LANE),
+            (frame.right, lanes_top + LANE),
+        ],
+        colour::GREY,
+        1.0,
+    );
+    for stretch in line
+        .total
+        .iter()
+        .filter(|stretch| stretch.to_ms > from_ms && stretch.from_ms < to_ms)
+    {
+        let (left, right) = (x.at(stretch.from_ms as f64), x.at(stretch.to_ms as f64));
+        canvas.filled(
+            (left, lanes_top + 6.0),
+            (right.max(left + 1.0), lanes_top + LANE - 6.0),
+            colour::BLUE,
+        );
+    }
     for (lane, account) in LANES.iter().enumerate() {
-        let top = lanes_top + LANE * lane as f64;
+        let top = lanes_top + LANE * (lane + 1) as f64;
         canvas.text(
             (frame.left - 8.0, top + LANE / 2.0),
             account.name(),

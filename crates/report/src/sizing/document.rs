@@ -30,6 +30,15 @@ impl Prose {
         Self(vec![Span::Strong(title.to_owned())]).text(format!(" {}", text.into()))
     }
 
+    /// A paragraph of our own words, in which backticks hold what is typed.
+    pub fn written(text: &str) -> Self {
+        let span = |(index, part): (usize, &str)| match index % 2 {
+            0 => Span::Text(part.to_owned()),
+            _ => Span::Code(part.to_owned()),
+        };
+        Self(text.split('`').enumerate().map(span).collect())
+    }
+
     /// Adds words.
     #[must_use]
     pub fn text(mut self, text: impl Into<String>) -> Self {

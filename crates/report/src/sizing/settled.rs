@@ -34,6 +34,10 @@ pub struct SettledByWait {
     pub task_wait_ms: u64,
     /// The lengths, ms, ascending.
     pub waits_ms: Vec<u64>,
+    /// Of the simulated runs, those made to hang at a uniform moment, in parts per million; 0 where some are labelled.
+    pub hang_ppm: u64,
+    /// What the simulation assumes because the record does not tell it.
+    pub notes: Vec<String>,
     /// A line per policy: the candidate, the current one, the recommended one.
     pub lines: Vec<SettledLine>,
 }

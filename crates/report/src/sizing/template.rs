@@ -8,23 +8,28 @@
 //! | `adr` | the number given with `--adr`; empty without one |
 //! | `sections.ID` | a section in Markdown, without its title: `context`, `data`, `method`, `options`, `recommendation`, `consequences`, `rules`, `reproduction` |
 //! | `titles.ID` | the title of that section |
-//! | `definitions` | a list of `id`, `title` and `text` |
+//! | `definitions` | a list of `id`, `title` and `text`, which is Markdown |
 //! | `charts` | a list of `name`, `title` and `description`; files are `charts/NAME.svg` and `charts/NAME.png` |
 //! | `report` | everything in `report.json`, `report.sweep.cells[0].false_kills` for example |
 //!
 //! Sections are Markdown already and are not escaped again; values of `report` come from logs and should pass through
-//! the filter `md`.
+//! the filter `md`. A template that takes more than [`FUEL`] steps is stopped.
 
 use minijinja::value::Serde;
-use minijinja::{Environment, UndefinedBehavior, Value, context};
+use minijinja::{Environment, ErrorKind, UndefinedBehavior, Value, context};
 use serde::Serialize;
 
 use super::Report;
 use super::definitions::DEFINITIONS;
-use super::document::{Section, marked_down};
+use super::document::{Prose, Section, marked_down};
+use crate::units::grouped;
 
 /// The template that is used where none is given.
 pub const BUILT_IN: &str = include_str!("template.md.j2");
+
+/// Steps that a template may take: its instructions, and one for every 64 bytes that it makes. A hundred thousand cells
+/// can be written with them, and no template makes more than a quarter of a gigabyte.
+pub const FUEL: u64 = 4_000_000;
 
 /// A template that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +76,7 @@ pub fn render(source: &str, report: &Report) -> Result<String, TemplateError> {
         serde_json::from_str(&json).map_err(|error| told(&error))?;
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_fuel(Some(FUEL));
     environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
     environment.add_filter("md", |words: String| marked_down(&words));
     environment
@@ -86,12 +92,20 @@ pub fn render(source: &str, report: &Report) -> Result<String, TemplateError> {
             sections => by_id(&text),
             titles => by_id(&|section| section.title.to_owned()),
             definitions => DEFINITIONS
-                .map(|(id, title, text)| context! { id, title, text })
+                .map(|(id, title, text)| {
+                    context! { id, title, text => Prose::written(text).to_markdown() }
+                })
                 .to_vec(),
             charts => Value::from(Serde(&charts)),
             report => Value::from(Serde(&everything)),
         })
-        .map_err(|error| told(&error))
+        .map_err(|error| match error.kind() {
+            ErrorKind::OutOfFuel => TemplateError(format!(
+                "it goes on for more than {} steps, expected an end: does a loop repeat itself, or make gigabytes?",
+                grouped(FUEL)
+            )),
+            _ => told(&error),
+        })
 }
 
 /// The error with its place, on one line.

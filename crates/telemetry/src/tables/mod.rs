@@ -2,7 +2,7 @@
 //! `policysim watch`.
 //!
 //! They are recognised by their columns. A row that cannot be used costs itself: it is quarantined with its line and
-//! the reason, and counted as malformed. Columns of other names are left out.
+//! the reason, and counted as malformed. Columns of other names are left out, with a warning.
 
 mod cells;
 mod events;

@@ -63,6 +63,9 @@ pub(super) fn for_each(
         for_each_parquet(file, cancel, columns, report, each)?;
         return Ok(fingerprint);
     }
+    if let Some(there) = text_columns(content.head()) {
+        report.warnings.extend(unread(&there, columns));
+    }
     let mut places: Option<Vec<Option<usize>>> = None;
     let mut buffer = Vec::new();
     let (mut line, mut offset) = (0, 0);
@@ -117,6 +120,7 @@ fn for_each_parquet(
     // A table that does not read is that file's loss alone.
     let damaged = |error: crate::error::TelemetryError| TableError::Read(io::Error::other(error));
     let table = ForeignTable::open(&Table::File(file.path.clone())).map_err(damaged)?;
+    report.warnings.extend(unread(table.columns(), columns));
     let there: Vec<String> = columns
         .iter()
         .filter(|name| table.columns().iter().any(|column| column == *name))
@@ -152,6 +156,39 @@ fn for_each_parquet(
         }
     }
     Ok(())
+}
+
+/// What to say of the columns that nothing reads: how many, and which of ours one may have been meant to be. Their
+/// names are not repeated, because nothing is known of what a foreign table holds.
+fn unread(there: &[String], columns: &[&str]) -> Option<String> {
+    let there: Vec<&str> = there.iter().map(|name| name.trim()).collect();
+    let others: Vec<&str> = there
+        .iter()
+        .copied()
+        .filter(|name| !columns.contains(name))
+        .collect();
+    // Names without a unit are read to complain about them: nobody is told to write one.
+    let unitless =
+        |name: &str| name == super::samples::UNITLESS || super::events::UNITLESS.contains(&name);
+    let missing = || {
+        let names = columns.iter().copied();
+        names.filter(|name| !there.contains(name) && !unitless(name))
+    };
+    let mut meant: Vec<&str> = others
+        .iter()
+        .filter_map(|name| policysim_policy::nearest(name, missing()))
+        .collect();
+    meant.sort_unstable();
+    meant.dedup();
+    let n = match others.len() {
+        0 => return None,
+        1 => "one column has a name that is not read".to_owned(),
+        n => format!("{n} columns have names that are not read"),
+    };
+    Some(match meant.as_slice() {
+        [] => n,
+        meant => format!("{n}; perhaps {} was meant", meant.join(", ")),
+    })
 }
 
 /// Where each of `columns` stands in the header.

@@ -10,12 +10,13 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use policysim_report::html;
+use policysim_report::sizing::explorer::Explorer;
 use policysim_report::sizing::facts::SweepFacts;
-use policysim_report::sizing::{Named, Report, template};
+use policysim_report::sizing::{CHARTS, Named, Report, template};
 
 use crate::args::GlobalArgs;
 use crate::exit::ExitStatus;
-use crate::output::{self, say};
+use crate::output::{self, FileSet, say};
 use crate::{data, policy_file};
 
 pub(crate) use args::ReportArgs;
@@ -34,6 +35,8 @@ pub(super) fn run(args: &ReportArgs, global: &GlobalArgs) -> Result<ExitStatus> 
         ),
         None => None,
     };
+    // Before the work, so that a place that cannot be written costs none of it.
+    output::check_folder(&args.out)?;
     let named = |loaded: policy_file::Loaded| Named {
         name: loaded.name,
         policy: loaded.policy,
@@ -57,7 +60,7 @@ pub(super) fn run(args: &ReportArgs, global: &GlobalArgs) -> Result<ExitStatus> 
         })?,
         None => report.to_markdown()?,
     };
-    write(&report, &markdown, &args.out)?;
+    write(&report, markdown, &args.out)?;
     say(
         global.quiet,
         &format!(
@@ -97,6 +100,7 @@ fn of_result_set(
     let facts = SweepFacts::parse(&text).with_context(|| path.display().to_string())?;
     let candidate_cell = question::cell_of(&facts.sweep, &candidate.policy);
     Ok(Report {
+        explorer: Explorer::of_sweep(&facts.sweep),
         title: title(args, &candidate.name, facts.sweep.task_wait_ms),
         adr: args.adr.clone(),
         origin: question::origin(args, global, None, None),
@@ -119,20 +123,24 @@ fn title(args: &ReportArgs, candidate: &str, task_wait_ms: u64) -> String {
     })
 }
 
-fn write(report: &Report, markdown: &str, folder: &Path) -> Result<()> {
-    let charts = folder.join("charts");
-    fs::create_dir_all(&charts).with_context(|| format!("cannot create {}", charts.display()))?;
-    for chart in report.charts() {
-        let svg = chart.canvas.to_svg()?;
-        output::write_file(&charts.join(format!("{}.svg", chart.name)), svg.as_bytes())?;
-        let png = chart.canvas.to_png()?;
-        output::write_file(&charts.join(format!("{}.png", chart.name)), &png)?;
+/// Writes the report into a folder, all of it or nothing; charts of an earlier one that this one has not go.
+fn write(report: &Report, markdown: String, folder: &Path) -> Result<()> {
+    let mut set = FileSet::default();
+    let charts = report.charts();
+    for chart in &charts {
+        set.add(format!("charts/{}.svg", chart.name), chart.canvas.to_svg()?);
+        set.add(format!("charts/{}.png", chart.name), chart.canvas.to_png()?);
     }
-    output::write_file(&folder.join("report.md"), markdown.as_bytes())?;
-    output::write_file(&folder.join("report.html"), html::page(report)?.as_bytes())?;
-    let json = format!("{}\n", report.to_json()?);
-    output::write_file(&folder.join("report.json"), json.as_bytes())?;
-    Ok(())
+    for name in CHARTS {
+        if charts.iter().all(|chart| chart.name != name) {
+            set.outdate(format!("charts/{name}.svg"));
+            set.outdate(format!("charts/{name}.png"));
+        }
+    }
+    set.add("report.md", markdown);
+    set.add("report.html", html::page(report)?);
+    set.add("report.json", format!("{}\n", report.to_json()?));
+    set.write(folder)
 }
 
 /// Loads what the arguments name, which must be runs.
