@@ -282,7 +282,7 @@ impl<'a> Judge<'a> {
         let Ruling { decision, needed } = self.ruling(counts);
         Verdict {
             counts,
-            upper: self.table.limits(worst, counts.runs).upper,
+            upper: self.table.upper(worst, counts.runs),
             decision,
             unit_deff: deff,
             by_unit: false,

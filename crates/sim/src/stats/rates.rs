@@ -48,21 +48,27 @@ fn cdf_at(k: u64, n: u64, at: Point) -> Option<f64> {
 
 /// Lower and upper limit, each with error probability `tail`, of `x` in `n`; both may be fractional (effective counts).
 fn limits(x: f64, n: f64, tail: f64) -> Interval {
-    if not_positive(n) {
-        return Interval::new(0.0, 1.0);
+    Interval {
+        lo: lower_side(x, n, tail),
+        up: upper_side(x, n, tail),
     }
-    let x = x.clamp(0.0, n);
-    let lo = if x == 0.0 {
+}
+
+fn lower_side(x: f64, n: f64, tail: f64) -> Option<f64> {
+    let x = x.clamp(0.0, n.max(0.0));
+    if not_positive(n) || x == 0.0 {
         Some(0.0)
     } else {
         lower_limit(x, n, tail)
-    };
-    let up = if x >= n {
+    }
+}
+
+fn upper_side(x: f64, n: f64, tail: f64) -> Option<f64> {
+    if not_positive(n) || x >= n {
         Some(1.0)
     } else {
-        upper_limit(x, n, tail)
-    };
-    Interval { lo, up }
+        upper_limit(x.max(0.0), n, tail)
+    }
 }
 
 fn lower_limit(x: f64, n: f64, tail: f64) -> Option<f64> {
@@ -108,7 +114,7 @@ pub fn clopper_pearson_shared(x: u64, n: u64, level: Level, claims: u64) -> Inte
 
 /// One-sided upper limit of `x` kills in `n` runs; 1 for no run.
 pub fn upper_one_sided(x: u64, n: u64, level: Level) -> Option<f64> {
-    limits(x as f64, n as f64, level.alpha(1)).up
+    upper_side(x as f64, n as f64, level.alpha(1))
 }
 
 /// One-sided lower limit of `x` kills in `n` runs; 0 for no run.
@@ -118,7 +124,7 @@ pub fn lower_one_sided(x: u64, n: u64, level: Level) -> Option<f64> {
 
 /// One-sided lower limit at error `a/claims`, for "some stratum exceeds" over `claims` strata.
 pub fn lower_one_sided_shared(x: u64, n: u64, level: Level, claims: u64) -> Option<f64> {
-    limits(x as f64, n as f64, level.alpha(claims)).lo
+    lower_side(x as f64, n as f64, level.alpha(claims))
 }
 
 /// Whether the one-sided upper limit of `kills` in `runs` is at most `max_rate`, decided forward:
@@ -245,7 +251,9 @@ pub struct RateLimits {
 #[derive(Clone, Debug)]
 pub struct RateTable {
     level: Level,
-    known: HashMap<(u64, u64), RateLimits>,
+    two_sided: HashMap<(u64, u64), Interval>,
+    lower: HashMap<(u64, u64), Option<f64>>,
+    upper: HashMap<(u64, u64), Option<f64>>,
 }
 
 impl RateTable {
@@ -253,26 +261,40 @@ impl RateTable {
     pub fn new(level: Level) -> Self {
         Self {
             level,
-            known: HashMap::new(),
+            two_sided: HashMap::new(),
+            lower: HashMap::new(),
+            upper: HashMap::new(),
         }
     }
 
     /// [`rate`] of `kills` in `runs`.
     pub fn rate(&mut self, kills: u64, runs: u64) -> Estimate {
-        rate_within(kills, runs, self.limits(kills, runs).two_sided)
+        let interval = self.two_sided(kills, runs);
+        rate_within(kills, runs, interval)
+    }
+
+    fn two_sided(&mut self, kills: u64, runs: u64) -> Interval {
+        let level = self.level;
+        let found = self.two_sided.entry((kills, runs));
+        *found.or_insert_with(|| clopper_pearson(kills, runs, level))
+    }
+
+    /// [`upper_one_sided`] of `kills` in `runs`.
+    pub fn upper(&mut self, kills: u64, runs: u64) -> Option<f64> {
+        let level = self.level;
+        let found = self.upper.entry((kills, runs));
+        *found.or_insert_with(|| upper_one_sided(kills, runs, level))
     }
 
     /// The limits of `kills` in `runs`.
     pub fn limits(&mut self, kills: u64, runs: u64) -> RateLimits {
         let level = self.level;
-        *self.known.entry((kills, runs)).or_insert_with(|| {
-            let one_sided = limits(kills as f64, runs as f64, level.alpha(1));
-            RateLimits {
-                two_sided: clopper_pearson(kills, runs, level),
-                lower: one_sided.lo,
-                upper: one_sided.up,
-            }
-        })
+        let lower = self.lower.entry((kills, runs));
+        RateLimits {
+            lower: *lower.or_insert_with(|| lower_one_sided(kills, runs, level)),
+            two_sided: self.two_sided(kills, runs),
+            upper: self.upper(kills, runs),
+        }
     }
 }
 
@@ -361,7 +383,7 @@ mod tests {
         let mut table = RateTable::new(Level::P95);
         let first = table.limits(3, 1_000);
         assert_eq!(first, table.limits(3, 1_000));
-        assert_eq!(table.known.len(), 1);
+        assert_eq!((table.two_sided.len(), table.lower.len()), (1, 1));
         assert_eq!(first.two_sided, clopper_pearson(3, 1_000, Level::P95));
         assert_eq!(first.upper, upper_one_sided(3, 1_000, Level::P95));
         for (kills, runs) in [(3, 1_000), (0, 0), (7, 7)] {
