@@ -395,7 +395,11 @@ fn a_result_set_is_reported_without_its_runs() {
     for file in ["adr/report.md", "adr/report.html"] {
         let text = text(&place, file);
         assert!(text.contains("need the dataset itself"), "{file}");
-        for part in ["One run in full</h3>", "#### One run in full", "Where the time went"] {
+        for part in [
+            "One run in full</h3>",
+            "#### One run in full",
+            "Where the time went",
+        ] {
             assert!(!text.contains(part), "{file}: {part}");
         }
     }

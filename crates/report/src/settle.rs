@@ -4,9 +4,12 @@ use policysim_policy::{Millis, WaitMode, duration};
 use policysim_sim::settle::{Habits, Numbers, Settlement};
 use policysim_sim::stats::{Estimate, QuantileEstimate, Status, json};
 
+use crate::form::{Layout, Printed};
 use crate::header::DataHeader;
 use crate::table::{Align, Table};
-use crate::units::{duration as human, grouped, hours, percent, percent_figures, wrapped};
+use crate::units::{
+    are, counted, duration as human, grouped, hours, percent, percent_figures, were,
+};
 
 mod in_sweep;
 mod intervals;
@@ -46,41 +49,35 @@ pub struct SettleResult {
     pub notes: Vec<String>,
 }
 
-impl SettleResult {
-    /// For a terminal: the table, notes, and the answer last.
-    pub fn to_text(&self) -> String {
-        self.render(Table::to_text, wrapped)
-    }
-
-    /// The same in Markdown.
-    pub fn to_markdown(&self) -> String {
-        self.render(Table::to_markdown, ToOwned::to_owned)
-    }
-
-    fn render(&self, print: impl Fn(&Table) -> String, lines: impl Fn(&str) -> String) -> String {
-        let mut text = lines(&format!("{}\n{}", self.data.line(), self.set_up()));
+impl Printed for SettleResult {
+    fn laid_out(&self, layout: Layout) -> String {
+        let mut text = layout.prose(&format!("{}\n{}", self.data.line(), self.set_up()));
         text.push_str("\n\n");
-        text.push_str(&print(&self.hangs_table()));
+        text.push_str(&layout.table(&self.hangs_table()));
         text.push('\n');
-        text.push_str(&print(&self.parents_table()));
+        text.push_str(&layout.table(&self.parents_table()));
         text.push('\n');
         if !self.cells.is_empty() {
             text.push_str("The intervals of what stands above without one:\n\n");
-            text.push_str(&print(&self.hang_intervals()));
+            text.push_str(&layout.table(&self.hang_intervals()));
             text.push('\n');
-            text.push_str(&print(&self.parent_intervals()));
-            text.push('\n');
-        }
-        for note in self.remarks() {
-            text.push_str(&lines(&note));
+            text.push_str(&layout.table(&self.parent_intervals()));
             text.push('\n');
         }
-        text.push('\n');
-        text.push_str(&lines(&self.answer()));
-        text.push('\n');
+        text.push_str(&layout.remarks(&self.remarks(), &self.answer()));
         text
     }
 
+    fn csv(&self) -> Result<String, csv::Error> {
+        self.to_csv()
+    }
+
+    fn json(&self) -> Result<String, serde_json::Error> {
+        self.to_json()
+    }
+}
+
+impl SettleResult {
     /// Who was simulated.
     fn set_up(&self) -> String {
         let Some(first) = self.cells.first() else {
@@ -88,10 +85,10 @@ impl SettleResult {
         };
         let numbers = &first.settled.numbers;
         format!(
-            "{} parents with {} tasks each, {} runs · spawned {}, up to {} at once · {} of work around each wait · seed {}",
-            grouped(numbers.parents),
-            self.habits.tasks,
-            grouped(numbers.runs),
+            "{} with {} each, {} · spawned {}, up to {} at once · {} of work around each wait · seed {}",
+            counted(numbers.parents, "parent"),
+            counted(u64::from(self.habits.tasks), "task"),
+            counted(numbers.runs, "run"),
             match self.habits.spawn_every {
                 Millis::ZERO => "together".to_owned(),
                 every => format!("{} apart", duration::show(every)),
@@ -208,8 +205,8 @@ impl SettleResult {
                 share(&settled.misread),
                 share(ended),
                 format!(
-                    "{} runs, {}",
-                    grouped(numbers.duplicates),
+                    "{}, {}",
+                    counted(numbers.duplicates, "run"),
                     hours(numbers.duplicate_ms)
                 ),
             ]
@@ -221,8 +218,9 @@ impl SettleResult {
         let mut remarks = self.notes.clone();
         if self.left_out > 0 {
             remarks.push(format!(
-                "{} runs are left out: their record stops before they ended, so what they would have done is not known.",
-                grouped(self.left_out)
+                "{} {} left out: their record stops before they ended, so what they would have done is not known.",
+                counted(self.left_out, "run"),
+                are(self.left_out)
             ));
         }
         if self.nested_ppm > 0 {
@@ -247,8 +245,9 @@ impl SettleResult {
         let refused = numbers().map(|numbers| numbers.refused).max().unwrap_or(0);
         if refused > 0 {
             remarks.push(format!(
-                "Up to {} spawns were refused because every slot was held; each was tried again.",
-                grouped(refused)
+                "Up to {} {} refused because every slot was held; each was tried again.",
+                counted(refused, "spawn"),
+                were(refused)
             ));
         }
         if self
@@ -325,10 +324,7 @@ impl SettleResult {
     }
 
     /// One row per cell, durations in ms, rates as shares.
-    ///
-    /// # Errors
-    /// Never for memory; the writer's errors are passed on.
-    pub fn to_csv(&self) -> Result<String, csv::Error> {
+    fn to_csv(&self) -> Result<String, csv::Error> {
         let mut writer = csv::Writer::from_writer(Vec::new());
         for (index, cell) in self.cells.iter().enumerate() {
             let fields = fields(index, cell);

@@ -78,6 +78,28 @@ pub fn grouped(n: u64) -> String {
     text
 }
 
+/// A count with what it counts, whose plural ends in an s: `1 run`, `42,322 runs`.
+pub fn counted(n: u64, one: &str) -> String {
+    let plural = if n == 1 { "" } else { "s" };
+    format!("{} {one}{plural}", grouped(n))
+}
+
+/// A verb in the third person: `ends` after one, `end` after any other number.
+pub fn verb(n: u64, plural: &str) -> String {
+    let s = if n == 1 { "s" } else { "" };
+    format!("{plural}{s}")
+}
+
+/// `is` after one, `are` after any other number.
+pub const fn are(n: u64) -> &'static str {
+    if n == 1 { "is" } else { "are" }
+}
+
+/// `was` after one, `were` after any other number.
+pub const fn were(n: u64) -> &'static str {
+    if n == 1 { "was" } else { "were" }
+}
+
 /// A share as a percentage with two significant figures: `0.037 %`, `1.1 %`, `50 %`.
 pub fn percent(share: f64) -> String {
     format!("{} %", percent_figures(share))
@@ -184,6 +206,10 @@ mod tests {
         check(999, "999");
         check(1_000, "1,000");
         check(42_322_000, "42,322,000");
+        let check = |n, expected: &str| assert_eq!(counted(n, "run"), expected);
+        check(0, "0 runs");
+        check(1, "1 run");
+        check(42_322, "42,322 runs");
     }
 
     #[test]

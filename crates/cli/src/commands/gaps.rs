@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail};
 use policysim_policy::{Millis, Policy, duration};
+use policysim_report::form::Printed;
 use policysim_report::gaps::{DriftResult, GapsResult};
 use policysim_sim::gaps::{
     self, GapKey, IdleReadings, Line, Questions, Setting, Silences, WaitSamples, drift, figures,
@@ -116,25 +117,20 @@ pub(super) fn run(args: &GapsArgs, global: &GlobalArgs) -> Result<ExitStatus> {
         .context("--plot: there is no silence to draw")?;
         plot::write(&canvas, path)?;
     }
-    output::print(&match args.format {
-        OutputFormat::Table if wants_letters(args) => {
-            let letters = plot::letters(
-                result.idle.get(""),
-                &hand_offs(&result),
-                (&result.policy, &policy.policy),
-                &candidates,
-            );
-            format!(
-                "{}{}",
-                result.to_text(),
-                letters.map_or_else(String::new, |text| format!("\n{text}"))
-            )
+    let mut text = result.in_form(args.format.into())?;
+    if args.format == OutputFormat::Table && wants_letters(args) {
+        let letters = plot::letters(
+            result.idle.get(""),
+            &hand_offs(&result),
+            (&result.policy, &policy.policy),
+            &candidates,
+        );
+        if let Some(letters) = letters {
+            text.push('\n');
+            text.push_str(&letters);
         }
-        OutputFormat::Table => result.to_text(),
-        OutputFormat::Markdown => result.to_markdown(),
-        OutputFormat::Csv => result.to_csv()?,
-        OutputFormat::Json => format!("{}\n", result.to_json()?),
-    })?;
+    }
+    output::print(&text)?;
     Ok(ExitStatus::Success)
 }
 

@@ -8,7 +8,7 @@ use super::frame::{Frame, Sample, Scale, legend};
 use super::front::trimmed;
 use super::measure::{SMALL, fitted};
 use crate::sizing::facts::{Cell, Stratum, Sweep};
-use crate::units::{grouped, percent};
+use crate::units::{counted, grouped, percent};
 
 /// More strata than this are left to the table.
 const MOST: usize = 24;
@@ -45,8 +45,8 @@ pub fn strata(sweep: &Sweep, cell: &Cell) -> Option<Canvas> {
         (900, height as u32),
         &format!("False kills by stratum at {}", sweep.settings(cell)),
         &format!(
-            "n = {} runs; the worst on top; limits count unresolved runs as kills{more}",
-            grouped(cell.runs)
+            "n = {}; the worst on top; limits count unresolved runs as kills{more}",
+            counted(cell.runs, "run")
         ),
     );
     let mut entries = vec![

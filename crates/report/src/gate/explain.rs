@@ -4,7 +4,7 @@ use policysim_sim::gate::{Characteristics, Check};
 
 use super::GateResult;
 use crate::table::{Align, Table, one_line};
-use crate::units::{grouped, percent, wrapped};
+use crate::units::{counted, grouped, percent, wrapped};
 
 impl GateResult {
     /// The characteristics of every rate check, for a terminal.
@@ -67,8 +67,8 @@ fn one(found: &Characteristics) -> String {
         })
         .collect();
     let head = format!(
-        "With {} runs, one-sided {} limits and a bound of {}, runs independent and future ones like these:",
-        grouped(found.runs),
+        "With {}, one-sided {} limits and a bound of {}, runs independent and future ones like these:",
+        counted(found.runs, "run"),
         found.level,
         percent(found.max_rate)
     );

@@ -7,7 +7,7 @@ use super::document::{Block, Datum, Grid, Prose, Section};
 use super::words::{count, dash, estimate, length, limit};
 use crate::charts::by_limit;
 use crate::table::Align;
-use crate::units::{duration, grouped, percent};
+use crate::units::{are, counted, duration, grouped, percent};
 
 impl Report {
     pub(super) fn consequences(&self) -> Section {
@@ -95,9 +95,10 @@ impl Report {
         let side = |limit: Option<f64>| limit.map_or_else(|| "0 %".to_owned(), percent);
         section.say(
             Prose::new(format!(
-                "{} of {} runs are labelled as hung; the ",
+                "{} of {} {} labelled as hung; the ",
                 grouped(cost.hangs),
-                grouped(cost.runs)
+                counted(cost.runs, "run"),
+                are(cost.hangs)
             ))
             .term("hang-rate", "hang rate")
             .text(format!(
@@ -123,8 +124,8 @@ impl Report {
         section.add(Block::Chart("hang-rate"));
         let mut grid = Grid::new(
             format!(
-                "The cheapest window by hang rate, n = {} runs; the choice switches where one range ends",
-                grouped(cost.runs)
+                "The cheapest window by hang rate, n = {}; the choice switches where one range ends",
+                counted(cost.runs, "run")
             ),
             &[
                 ("window", Align::Left, Some("cell")),
@@ -175,9 +176,9 @@ impl Report {
             return None;
         }
         Some(format!(
-            "On cost alone {} is best over the hang rates of this record (n = {} runs, {} hung); {}.",
+            "On cost alone {} is best over the hang rates of this record (n = {}, {} hung); {}.",
             name(cheapest),
-            grouped(sweep.cost.runs),
+            counted(sweep.cost.runs, "run"),
             grouped(sweep.cost.hangs),
             words.join("; ")
         ))
@@ -197,9 +198,9 @@ impl Report {
         section.add(Block::Chart("strata"));
         let mut grid = Grid::new(
             format!(
-                "False kills by stratum at {}, the worst on top; n = {} runs",
+                "False kills by stratum at {}, the worst on top; n = {}",
                 sweep.settings(cell),
-                grouped(cell.runs)
+                counted(cell.runs, "run")
             ),
             &[
                 ("stratum", Align::Left, None),
@@ -230,7 +231,10 @@ impl Report {
                 count(stratum.unresolved),
                 estimate(&rates::rate(stratum.false_kills, stratum.runs, Level::P95)),
                 limit(stratum.false_kill_rate_up_one_sided),
-                Datum::text(format!("{words} ({} runs)", grouped(stratum.certify_runs))),
+                Datum::text(format!(
+                    "{words} ({})",
+                    counted(stratum.certify_runs, "run")
+                )),
             ]);
         }
         section.add(Block::Grid(grid));
@@ -308,9 +312,9 @@ impl Report {
                 Prose::new("the one-sided 95 % limit of the ")
                     .term("false-kill-rate", "false-kill rate")
                     .text(format!(
-                        " stays at or below {}, on at least {} runs",
+                        " stays at or below {}, on at least {}",
                         percent(rate),
-                        grouped(self.least_runs().unwrap_or(u64::MAX))
+                        counted(self.least_runs().unwrap_or(u64::MAX), "run")
                     )),
             );
         }

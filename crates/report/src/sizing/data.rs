@@ -9,7 +9,7 @@ use super::words::{WAITS, count, estimate, length, total};
 use super::{Report, RunFacts};
 use crate::gaps::Part;
 use crate::table::Align;
-use crate::units::{grouped, percent};
+use crate::units::{counted, grouped, percent};
 
 /// The lengths that the table of a survival curve has beside the windows, ms.
 pub const LENGTHS_MS: [u64; 7] = [1_000, 10_000, 30_000, 60_000, 120_000, 300_000, 600_000];
@@ -78,13 +78,7 @@ impl Report {
 
     fn data_line(&self) -> String {
         let data = &self.facts.sweep.data;
-        let mut text = format!("{}: {} runs", data.name, grouped(data.runs));
-        if data.sources > 1 {
-            text.push_str(&format!(" of {} sources", grouped(data.sources)));
-        }
-        if !data.first_day.is_empty() {
-            text.push_str(&format!(", {} to {}", data.first_day, data.last_day));
-        }
+        let mut text = data.subject();
         text.push_str(&format!(
             "; {} labelled as hung, {} cut by the end of their log, {} aborted in a silence{}.",
             grouped(data.hung),
@@ -93,11 +87,7 @@ impl Report {
             if data.lines == 0 {
                 String::new()
             } else {
-                format!(
-                    "; {} of {} lines unreadable",
-                    grouped(data.malformed_lines),
-                    grouped(data.lines)
-                )
+                format!("; {}", data.unreadable())
             },
         ));
         text
@@ -194,7 +184,7 @@ impl Report {
         );
         let words = match protection.method.as_str() {
             "split_and_fixed_sequence" => format!(
-                "Runs were split by session (seed {}): {} ranked the cells, {} others alone gave verdicts, and windows were tested from the largest down to the first that is not shown to be safe.",
+                "Runs were split by session (seed {}): {} ranked the cells, the other {} alone gave verdicts, and windows were tested from the largest down to the first that is not shown to be safe.",
                 protection.seed,
                 grouped(protection.select_runs),
                 grouped(protection.certify_runs)
@@ -204,8 +194,8 @@ impl Report {
                 grouped(protection.certify_runs)
             ),
             _ => format!(
-                "One cell was tested, on {} runs: nothing was chosen.",
-                grouped(protection.certify_runs)
+                "One cell was tested, on {}: nothing was chosen.",
+                counted(protection.certify_runs, "run")
             ),
         };
         section.say(Prose::titled("Protection from luck.", words));

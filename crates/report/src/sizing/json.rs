@@ -17,6 +17,7 @@ use super::facts::Stratum;
 use super::{Report, RunFacts, Shown};
 use crate::SCHEMA_VERSION;
 use crate::charts::by_limit;
+use crate::form::Printed;
 
 #[derive(Serialize)]
 struct JsonReport<'a> {
@@ -54,7 +55,7 @@ impl Report {
     /// Never for memory; the serializer's errors are passed on.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
         let gaps = match &self.runs {
-            Some(runs) => Some(RawValue::from_string(runs.gaps.to_json()?)?),
+            Some(runs) => Some(RawValue::from_string(runs.gaps.json()?)?),
             None => None,
         };
         serde_json::to_string_pretty(&JsonReport {

@@ -11,7 +11,7 @@ use super::options::verdict;
 use super::words::{count, left, length, share};
 use super::{Report, RunFacts};
 use crate::table::Align;
-use crate::units::{duration, grouped, percent, percent_figures};
+use crate::units::{are, counted, duration, grouped, percent, percent_figures};
 
 impl Report {
     pub(super) fn recommendation(&self) -> Section {
@@ -84,12 +84,14 @@ impl Report {
 
     fn compared(&self, section: &mut Section, found: &Comparison, current: &str) {
         section.say(Prose::new(format!(
-            "Of {} runs, {} are newly killed by {} and {} newly spared; {} are killed by both, unresolved kills counted everywhere. {}",
-            grouped(found.all.counts.runs),
+            "Of {}, {} {} newly killed by {} and {} newly spared; {} {} killed by both, unresolved kills counted everywhere. {}",
+            counted(found.all.counts.runs, "run"),
             grouped(found.all.counts.only_second),
+            are(found.all.counts.only_second),
             self.candidate.name,
             grouped(found.all.counts.only_first),
             grouped(found.killed_by_both),
+            are(found.killed_by_both),
             if found.nested {
                 format!("It differs from {current} in nothing but the idle window, so that the sign of the difference is known and its size alone is estimated.")
             } else {
@@ -98,9 +100,9 @@ impl Report {
         )));
         let mut grid = Grid::new(
             format!(
-                "Runs that {} and {current} treat otherwise, by what was open at the firing; n = {} runs",
+                "Runs that {} and {current} treat otherwise, by what was open at the firing; n = {}",
                 self.candidate.name,
-                grouped(found.all.counts.runs)
+                counted(found.all.counts.runs, "run")
             ),
             &[
                 ("open at the firing", Align::Left, None),
@@ -133,9 +135,10 @@ impl Report {
         section.add(Block::Grid(grid));
         let hung = &found.hung;
         section.say(Prose::new(format!(
-            "Of {} runs labelled as hung, {} are killed by both, {} only by {current}, {} only by {}, and {} by neither within their record.",
-            grouped(hung.both + hung.current_only + hung.candidate_only + hung.neither),
+            "Of {} labelled as hung, {} {} killed by both, {} only by {current}, {} only by {}, and {} by neither within their record.",
+            counted(hung.both + hung.current_only + hung.candidate_only + hung.neither, "run"),
             grouped(hung.both),
+            are(hung.both),
             grouped(hung.current_only),
             grouped(hung.candidate_only),
             self.candidate.name,

@@ -22,10 +22,7 @@ use crate::header::DataHeader;
 
 impl SweepResult {
     /// The result as JSON.
-    ///
-    /// # Errors
-    /// Never for memory; the serializer's errors are passed on.
-    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+    pub(super) fn to_json(&self) -> Result<String, serde_json::Error> {
         let cells = (0..self.cells.len())
             .map(|index| self.json_cell(index))
             .collect();

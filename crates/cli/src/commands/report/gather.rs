@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use policysim_policy::{Millis, Policy};
+use policysim_report::form::Printed;
 use policysim_report::gaps::GapsResult;
 use policysim_report::sizing::facts::SweepFacts;
 use policysim_report::sizing::settled::{SettledByWait, SettledLine, Simulated};
@@ -43,7 +44,7 @@ pub(super) fn report(
     let question = sweep::question(asked, global)?;
     let loaded = super::runs(args, global)?;
     let result = sweep::answer(question, &loaded, global);
-    let facts = SweepFacts::parse(&result.to_json()?)?;
+    let facts = SweepFacts::parse(&result.json()?)?;
     let wider_asked = question::map_args(args, &candidate.policy)?;
     let wider = match &wider_asked {
         Some(asked) => Some(sweep::answer(
@@ -54,12 +55,12 @@ pub(super) fn report(
         None => None,
     };
     let wider_facts = match &wider {
-        Some(wider) => Some(SweepFacts::parse(&wider.to_json()?)?),
+        Some(wider) => Some(SweepFacts::parse(&wider.json()?)?),
         None => None,
     };
     let map = wider.as_ref().unwrap_or(&result);
     let fleet = &loaded.fleet;
-    let recorded_idle_ms = match &args.recorded_idle {
+    let recorded_idle_ms = match &args.terms.recorded_idle {
         Some(text) => Some(sweep::span("--recorded-idle", text)?.as_u64()),
         None => None,
     };

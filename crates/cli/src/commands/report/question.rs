@@ -35,15 +35,9 @@ pub(super) fn sweep_args(args: &ReportArgs, candidate: &Policy) -> Result<SweepA
         },
         rearm: None,
         axis: Vec::new(),
-        task_wait: args.task_wait.clone(),
+        terms: args.terms.clone(),
         by: None,
-        max_false_kill: args.max_false_kill.clone(),
-        cluster: args.cluster,
-        settle_within_wait: args.settle_within_wait,
         settle: false,
-        recorded_idle: args.recorded_idle.clone(),
-        hang_rate: args.hang_rate.clone(),
-        restart_cost: args.restart_cost.clone(),
         list_kills: None,
         out: None,
         plot: None,
@@ -131,13 +125,13 @@ pub(super) fn asks_for_runs(args: &ReportArgs) -> Option<&'static str> {
         (args.idle.is_some(), "--idle"),
         (args.total.is_some(), "--total"),
         (args.turns.is_some(), "--turns"),
-        (args.task_wait.is_some(), "--task-wait"),
-        (args.max_false_kill.is_some(), "--max-false-kill"),
-        (args.cluster != ClusterBy::default(), "--cluster"),
-        (args.settle_within_wait, "--settle-within-wait"),
-        (args.recorded_idle.is_some(), "--recorded-idle"),
-        (args.hang_rate.is_some(), "--hang-rate"),
-        (args.restart_cost.is_some(), "--restart-cost"),
+        (args.terms.task_wait.is_some(), "--task-wait"),
+        (args.terms.max_false_kill.is_some(), "--max-false-kill"),
+        (args.terms.cluster != ClusterBy::default(), "--cluster"),
+        (args.terms.settle_within_wait, "--settle-within-wait"),
+        (args.terms.recorded_idle.is_some(), "--recorded-idle"),
+        (args.terms.hang_rate.is_some(), "--hang-rate"),
+        (args.terms.restart_cost.is_some(), "--restart-cost"),
     ];
     given
         .iter()
@@ -199,18 +193,18 @@ pub(super) fn origin(
         }
         text
     };
-    let cluster = Cluster::from(args.cluster);
+    let cluster = Cluster::from(args.terms.cluster);
     let cluster = (cluster != Cluster::default()).then(|| cluster.name());
     let common = options(&[
-        ("--task-wait", args.task_wait.as_deref()),
-        ("--max-false-kill", args.max_false_kill.as_deref()),
+        ("--task-wait", args.terms.task_wait.as_deref()),
+        ("--max-false-kill", args.terms.max_false_kill.as_deref()),
         ("--cluster", cluster),
-        ("--recorded-idle", args.recorded_idle.as_deref()),
-        ("--hang-rate", args.hang_rate.as_deref()),
-        ("--restart-cost", args.restart_cost.as_deref()),
+        ("--recorded-idle", args.terms.recorded_idle.as_deref()),
+        ("--hang-rate", args.terms.hang_rate.as_deref()),
+        ("--restart-cost", args.terms.restart_cost.as_deref()),
     ]);
     let template = args.template.as_deref().map(last_part);
-    let settle = if args.settle_within_wait {
+    let settle = if args.terms.settle_within_wait {
         " --settle-within-wait"
     } else {
         ""
@@ -253,7 +247,7 @@ pub(super) fn origin(
                 "policysim gaps{data}{}{seed} --format json",
                 options(&[
                     ("--policy", Some(&args.policy)),
-                    ("--recorded-idle", args.recorded_idle.as_deref()),
+                    ("--recorded-idle", args.terms.recorded_idle.as_deref()),
                 ])
             )
         }),
