@@ -107,15 +107,14 @@ fn ctrl_c_reaches_the_command() {
     assert_eq!(outcome["outcome"], "exited");
 }
 
-/// Ctrl-Z stops the command, and the time until it is continued is a human's. Without a shell that could continue the
-/// job, it is continued at once.
+/// Ctrl-Z stops the command. Without a shell that could continue the job, it is continued at once.
 #[test]
 fn ctrl_z_reaches_the_command() {
     let child = "echo ready; read name; echo \"hello $name\"";
     let mut terminal = Terminal::run(&format!("{WATCH} sh -c '{child}'"));
     terminal.until("\"stdout\"");
     terminal.keys.write_all(&[26]).unwrap();
-    terminal.until("human_wait_end");
+    terminal.until("host_resume");
     terminal.keys.write_all(b"you\n").unwrap();
     let (stdout, record) = terminal.end();
     assert_eq!(stdout, "ready\nhello you\n");
@@ -123,7 +122,7 @@ fn ctrl_z_reaches_the_command() {
         .iter()
         .filter_map(|line| line["event"].as_str())
         .collect();
-    assert!(kinds.contains(&"human_wait_start"), "{kinds:?}");
+    assert!(kinds.contains(&"host_suspend"), "{kinds:?}");
 }
 
 /// A kill gives the terminal back as well.
@@ -189,28 +188,31 @@ fn a_terminal_for_output_follows_the_size_of_ours() {
     }
 }
 
-/// Under a shell with jobs Ctrl-Z stops the job, `watch` and the command together, until the shell continues it; that
-/// time is a human's and kills nobody.
+/// Under a shell with jobs Ctrl-Z stops the job, `watch` and the command together, until the shell continues it. That
+/// is silence under no policy, not even one that pauses for nothing.
 #[test]
 fn ctrl_z_stops_the_job_and_the_shell_continues_it() {
     let child = "echo ready; read name; echo \"hello $name\"";
-    let watch = WATCH.replace(
-        "p.toml",
-        "p.toml --set idle.window=2s --set pause.human=idle",
-    );
+    let policy = "--policy no-mistakes-silence --set idle.window=3s";
+    let watch = WATCH.replace("--policy p.toml", policy);
     let script = format!(
-        "set -m; {watch} sh -c '{child}'; test $? -gt 128 && echo stopped; sleep 4; fg > /dev/null; echo \"status $?\""
+        "set -m; {watch} sh -c '{child}'; test $? -gt 128 && echo stopped; sleep 6; fg > /dev/null; echo \"status $?\""
     );
     let mut terminal = Terminal::run(&script);
     terminal.until("\"stdout\"");
     terminal.keys.write_all(&[26]).unwrap();
-    terminal.until("human_wait_end");
+    terminal.until("host_resume");
     terminal.keys.write_all(b"you\n").unwrap();
     let (stdout, record) = terminal.end();
     assert_eq!(stdout, "ready\nstopped\nhello you\nstatus 0\n");
-    let at = |kind: &str| {
-        let event = record.iter().find(|line| line["event"] == kind).unwrap();
-        super::ms(event, "t_ms")
-    };
-    assert!(at("human_wait_end") - at("human_wait_start") >= 3_500);
+    let event = |kind: &str| record.iter().find(|line| line["event"] == kind).unwrap();
+    let stopped = event("host_suspend");
+    assert_eq!(stopped["name"], "stopped_job");
+    assert!(super::ms(stopped, "announced_ms") >= 5_500, "{stopped}");
+    // The time in which it was stopped is no time of the run.
+    assert!(super::ms(event("run_end"), "t_ms") < 6_000, "{record:#?}");
+    assert!(
+        record.iter().all(|line| line["fact"] != "fired"),
+        "{record:#?}"
+    );
 }

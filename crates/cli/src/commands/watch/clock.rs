@@ -1,8 +1,11 @@
 //! Time as `watch` measures it: whole milliseconds of the monotonic clock since the command's start.
 //!
 //! On Linux the monotonic clock stands still while the host sleeps and the boot-time clock does not, so a suspend is
-//! what the second has gained on the first.
+//! what the second has gained on the first. While a shell has stopped the job that `watch` is part of, its own clock
+//! stands still too: nobody can show a sign of life then.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
@@ -28,31 +31,42 @@ pub(super) fn wall_ms() -> i64 {
     i64::try_from(nanoseconds(ClockId::Realtime) / NS_PER_MS).unwrap_or(i64::MAX)
 }
 
-/// The monotonic clock since a start.
-#[derive(Clone, Copy, Debug)]
+/// The monotonic clock since a start, without the stretches in which it was made to stand still. Its clones are one
+/// clock.
+#[derive(Clone, Debug)]
 pub(super) struct Clock {
-    start_ns: u64,
+    /// What the monotonic clock shows when this one shows zero.
+    zero_ns: Arc<AtomicU64>,
 }
 
 impl Clock {
     /// Starts now.
     pub(super) fn start() -> Self {
         Self {
-            start_ns: nanoseconds(ClockId::Monotonic),
+            zero_ns: Arc::new(AtomicU64::new(nanoseconds(ClockId::Monotonic))),
         }
     }
 
     /// Whole milliseconds since the start.
-    pub(super) fn now_ms(self) -> u64 {
-        nanoseconds(ClockId::Monotonic).saturating_sub(self.start_ns) / NS_PER_MS
+    pub(super) fn now_ms(&self) -> u64 {
+        let zero_ns = self.zero_ns.load(Ordering::SeqCst);
+        nanoseconds(ClockId::Monotonic).saturating_sub(zero_ns) / NS_PER_MS
     }
 
     /// How long it is until `at_ms` since the start; zero when it has passed.
-    pub(super) fn until(self, at_ms: u64) -> Duration {
-        let at_ns = self
-            .start_ns
-            .saturating_add(at_ms.saturating_mul(NS_PER_MS));
+    pub(super) fn until(&self, at_ms: u64) -> Duration {
+        let zero_ns = self.zero_ns.load(Ordering::SeqCst);
+        let at_ns = zero_ns.saturating_add(at_ms.saturating_mul(NS_PER_MS));
         Duration::from_nanos(at_ns.saturating_sub(nanoseconds(ClockId::Monotonic)))
+    }
+
+    /// Stands still while that is done; how long it took, ms.
+    pub(super) fn stand_still(&self, done: impl FnOnce()) -> u64 {
+        let begun_ns = nanoseconds(ClockId::Monotonic);
+        done();
+        let took_ns = nanoseconds(ClockId::Monotonic).saturating_sub(begun_ns);
+        self.zero_ns.fetch_add(took_ns, Ordering::SeqCst);
+        took_ns / NS_PER_MS
     }
 }
 
@@ -171,6 +185,17 @@ mod tests {
         };
         assert_eq!(suspends.look(stopped), None);
         assert_eq!(suspends.look(Reading::now()), None);
+    }
+
+    /// What happens meanwhile takes no time on this clock, on none of its clones.
+    #[test]
+    fn a_clock_can_stand_still() {
+        let clock = Clock::start();
+        let clone = clock.clone();
+        let took_ms = clock.stand_still(|| std::thread::sleep(Duration::from_secs(2)));
+        assert!(took_ms >= 2_000);
+        // The machine may be busy: less than the stretch, not nothing.
+        assert!(clone.now_ms() < 2_000 && clock.until(3_000) > Duration::from_secs(1));
     }
 
     #[test]

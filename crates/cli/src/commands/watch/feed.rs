@@ -74,9 +74,11 @@ impl Live {
         if self.over {
             return;
         }
-        // After its end the command has written nothing: what is read then was written before.
+        // After its end the command has written nothing: what is read then was written before. Nothing was read later
+        // than now, whatever the clock showed before it was found to have stood still.
         let latest = self.ended.map_or(u64::MAX, |(_, at_ms)| at_ms);
-        let at_ms = at_ms.min(latest).max(self.fed_ms);
+        let at_ms = at_ms.min(latest).min(self.clock.now_ms());
+        let at_ms = at_ms.max(self.fed_ms);
         self.fed_ms = at_ms;
         self.seen.event(at_ms, observed);
         self.pass(at_ms, at_ms);

@@ -1,7 +1,5 @@
 //! How a watched run comes to its end: by itself, by the policy, by a signal to `watch`; and what is done then.
 
-use std::time::Duration;
-
 use policysim_policy::{Kind, LateSuccess, Outcome as End};
 use rustix::process::{
     Signal, getpgid, getpgrp, getppid, getsid, kill_current_process_group, kill_process_group,
@@ -21,6 +19,8 @@ const IDLE_PIPE_MS: u64 = 1_000;
 /// How long a pipe is read into which somebody else goes on writing, and how long a reader of ours that takes nothing
 /// is waited for after a kill.
 const BUSY_PIPE_MS: u64 = 5_000;
+/// The name of a suspend that was none of the host but of the job.
+const STOPPED_JOB: &str = "stopped_job";
 /// The grace after a signal to `watch` under a policy that gives none.
 const INTERRUPT_GRACE_MS: u64 = 3_000;
 
@@ -146,23 +146,26 @@ impl Live {
         }
     }
 
-    /// Stops with the command, as a job of a shell does, and goes on with it. Meanwhile a human has it.
+    /// Stops with the command, as a job of a shell does, and goes on with it. Meanwhile the clock stands still, as it
+    /// does while the host sleeps: no policy counts that as silence.
     pub(super) fn pause_job(&mut self) {
-        let now_ms = self.clock.now_ms();
-        self.observe(now_ms, &Observed::new(Kind::HumanWaitStart).about("job"));
-        self.record.flush();
-        if is_a_job() {
-            // Continues when the shell says so.
-            let _ = kill_current_process_group(Signal::STOP);
-            // The stop reaches the other threads first, now and then.
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        let stopped_ms = self.clock.stand_still(|| {
+            if is_a_job() {
+                let before = self.continued.count();
+                let _ = kill_current_process_group(Signal::STOP);
+                // Whichever thread of ours comes to stop for it, the others run until then; it is over when the shell
+                // has continued us.
+                self.continued.wait(before);
+            }
+        });
         if let Some(lent) = &self.lent {
             lent.again();
         }
-        let _ = kill_process_group(self.pid, Signal::CONT);
         let now_ms = self.clock.now_ms();
-        self.observe(now_ms, &Observed::new(Kind::HumanWaitEnd).about("job"));
+        let stopped = Observed::new(Kind::HostSuspend).named(STOPPED_JOB);
+        self.observe(now_ms, &stopped.announced(Some(stopped_ms)));
+        self.observe(now_ms, &Observed::new(Kind::HostResume).named(STOPPED_JOB));
+        let _ = kill_process_group(self.pid, Signal::CONT);
     }
 
     /// Writes how it all ended.

@@ -24,6 +24,7 @@ use super::pipes::{Intake, Pipe};
 use super::record::Recorder;
 use super::seen::Seen;
 use super::session::SessionWatcher;
+use super::signals::Continued;
 use super::stream::Stream;
 use super::terminal::{Lent, Window};
 use super::tree::{Process, Tree};
@@ -63,6 +64,7 @@ pub(super) const LATE_BYTES_MS: u64 = 200;
 pub(super) struct Channel {
     pub(super) send: SyncSender<Message>,
     receive: Receiver<Message>,
+    continued: Continued,
 }
 
 impl Channel {
@@ -73,8 +75,12 @@ impl Channel {
     /// When signals cannot be waited for.
     pub(super) fn open() -> Result<Self> {
         let (send, receive) = sync_channel(WAITING_MESSAGES);
-        signals::heed(send.clone()).context("cannot wait for signals")?;
-        Ok(Self { send, receive })
+        let continued = signals::heed(send.clone()).context("cannot wait for signals")?;
+        Ok(Self {
+            send,
+            receive,
+            continued,
+        })
     }
 }
 
@@ -100,6 +106,7 @@ pub(super) struct Setup {
 pub(super) struct Live {
     pub(super) clock: Clock,
     receive: Receiver<Message>,
+    pub(super) continued: Continued,
     pub(super) guards: Vec<Guard>,
     pub(super) record: Recorder,
     pub(super) session: SessionWatcher,
@@ -137,7 +144,11 @@ impl Live {
     /// # Errors
     /// When a thread cannot be started.
     pub(super) fn begin(setup: Setup, started: Started) -> Result<Self> {
-        let Channel { send, receive } = setup.channel;
+        let Channel {
+            send,
+            receive,
+            continued,
+        } = setup.channel;
         let clock = setup.clock;
         let lent = Lent::to(started.pid);
         if lent.is_some() {
@@ -145,16 +156,17 @@ impl Live {
             let _ = kill_process_group(started.pid, Signal::CONT);
         }
         let reader = |source: OwnedFd, pipe, parse, send: &SyncSender<Message>| {
-            pipes::pass_through(source, pipe, parse, clock, send.clone())
+            pipes::pass_through(source, pipe, parse, clock.clone(), send.clone())
                 .context("cannot start a thread")
         };
         let parse = setup.stream.is_read();
         let stdout = reader(started.stdout, Pipe::Stdout, parse, &send)?;
         let stderr = reader(started.stderr, Pipe::Stderr, false, &send)?;
-        child::wait_for(started.pid, clock, send).context("cannot start a thread")?;
+        child::wait_for(started.pid, clock.clone(), send).context("cannot start a thread")?;
         let mut live = Self {
             clock,
             receive,
+            continued,
             guards: setup.guards,
             record: setup.record,
             session: setup.session,
@@ -183,7 +195,7 @@ impl Live {
             0,
             &Observed::new(Kind::RunStart).announced(setup.deadline_ms),
         );
-        live.observe(clock.now_ms(), &Observed::new(Kind::ProcessStart));
+        live.observe(live.clock.now_ms(), &Observed::new(Kind::ProcessStart));
         live.tell_outer(Kind::ProcessStart);
         let first = live.session.first();
         live.note_session(first.state, first.reason);
