@@ -263,7 +263,7 @@ pub(crate) fn sentence(label: &str, finding: &Finding, policy: &str) -> String {
         Finding::FewSessions { sessions } => {
             format!(
                 "{label}: {}, fewer than 20, so the intervals are rough.",
-                counted(*sessions as u64, "session")
+                counted(*sessions, "session")
             )
         }
         Finding::Heaped {
