@@ -297,19 +297,17 @@ fn charts_have_their_points_where_the_numbers_are() {
         };
         assert!(dots.iter().any(|dot| near(dot, 0) && near(dot, 1)), "{key}");
     }
-    let window = |ms: u32| at("survival", &format!("window {ms}"), 0);
-    linear(
-        &[60_000, 120_000, 240_000, 300_000, 600_000].map(|ms| (f64::from(ms).ln(), window(ms))),
-    );
-    let rates = found["explorer"]["costs"]["hang_rates"].as_array().unwrap();
-    let rates: Vec<(f64, f64)> = rates
-        .iter()
-        .map(|rate| {
-            let rate = number(&rate[1]);
-            (rate.ln(), at("hang-rate", &format!("rate {rate}"), 0))
-        })
-        .collect();
-    linear(&rates);
+    // Logarithmic axes: a step for every doubling, and for every decade.
+    let steps = |chart: &str, keys: &[&str]| -> Vec<(f64, f64)> {
+        let place = |(step, key): (u32, &&str)| (f64::from(step), at(chart, key, 0));
+        (0..).zip(keys).map(place).collect()
+    };
+    let doubled = ["60000", "120000", "240000", "480000"].map(|ms| format!("window {ms}"));
+    linear(&steps("survival", &doubled.each_ref().map(String::as_str)));
+    linear(&steps(
+        "hang-rate",
+        &["rate 0.001", "rate 0.01", "rate 0.1"],
+    ));
     let waits = found["runs"]["settlement"]["waits_ms"].as_array().unwrap();
     let waits: Vec<(f64, f64)> = waits
         .iter()

@@ -231,7 +231,7 @@ impl SettleResult {
         }
         let numbers = || self.cells.iter().map(|cell| &cell.settled.numbers);
         remarks.extend(without_hangs(self.cells.iter().map(|cell| &cell.settled)));
-        if let Some(words) = spared_words(&self.cells) {
+        if let Some(words) = spared_words(&numbers) {
             remarks.push(words);
         }
         let alike: u64 = numbers().map(|numbers| numbers.retries_alike).sum();
@@ -479,11 +479,11 @@ fn without_hangs<'s>(cells: impl ExactSizeIterator<Item = &'s Settlement>) -> Op
 }
 
 /// Kills that are no false ones, as the cells with the most of them have it.
-fn spared_words(cells: &[SettleCell]) -> Option<String> {
-    let most = |of: fn(&Numbers) -> u64| {
-        let numbers = cells.iter().map(|cell| &cell.settled.numbers);
-        numbers.map(of).max().unwrap_or(0)
-    };
+fn spared_words<'n, I>(cells: &dyn Fn() -> I) -> Option<String>
+where
+    I: Iterator<Item = &'n Numbers>,
+{
+    let most = |of: fn(&Numbers) -> u64| cells().map(of).max().unwrap_or(0);
     let failed = most(|numbers| numbers.true_kills);
     let unresolved = most(|numbers| numbers.unresolved_kills);
     (failed + unresolved > 0).then(|| {

@@ -136,13 +136,11 @@ pub(super) fn run(args: &GapsArgs, global: &GlobalArgs) -> Result<ExitStatus> {
 
 /// Whether the survival curve is printed in letters: on request, or where somebody reads the whole table.
 fn wants_letters(args: &GapsArgs) -> bool {
-    match &args.plot {
-        Some(path) => plot::is_text(path),
-        None => {
-            let asked = args.idle.is_some() || plot::on_a_terminal();
-            asked && args.by.is_none() && args.against.is_none()
-        }
+    if let Some(path) = &args.plot {
+        return plot::is_text(path);
     }
+    let asked = args.idle.is_some() || plot::on_a_terminal();
+    asked && args.by.is_none() && args.against.is_none()
 }
 
 /// The finite windows of a grid, ms.

@@ -44,7 +44,7 @@ pub fn front(sweep: &Sweep, candidate: Option<usize>) -> Option<Canvas> {
             } else {
                 "no run is known to have hung: detection is the window itself".to_owned()
             },
-            if sweep.protection.select_runs > 0 {
+            if sweep.protection.is_split() {
                 format!(
                     "; limits on all runs, verdicts on the {} held back",
                     grouped(sweep.protection.certify_runs)

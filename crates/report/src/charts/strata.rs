@@ -29,6 +29,10 @@ pub(crate) fn by_limit(cell: &Cell) -> Vec<&Stratum> {
 
 /// A line per stratum: the rate, its two-sided interval, and the one-sided limit that verdicts take.
 /// `None` where there is only one stratum.
+#[expect(
+    clippy::too_many_lines,
+    reason = "one picture, told from top to bottom"
+)]
 pub fn strata(sweep: &Sweep, cell: &Cell) -> Option<Canvas> {
     let all = by_limit(cell);
     if all.is_empty() {

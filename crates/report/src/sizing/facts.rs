@@ -68,6 +68,13 @@ pub struct Protected {
     pub in_sample: bool,
 }
 
+impl Protected {
+    /// Whether other runs gave verdicts than ranked the cells.
+    pub(crate) fn is_split(&self) -> bool {
+        self.method == "split_and_fixed_sequence"
+    }
+}
+
 /// A cell and the hang rates for which it is the cheapest.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 pub struct CheapestFor {
