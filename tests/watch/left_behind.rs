@@ -266,3 +266,35 @@ fn a_slow_reader_gets_every_byte() {
     assert_eq!(bytes.len(), N);
     assert_eq!(running.end().ended(), (Some(0), "exited"));
 }
+
+/// Whoever does not want to wait for that reader can end it; the status tells that bytes may be missing.
+#[test]
+fn a_wait_for_the_reader_can_be_interrupted() {
+    let place = Place::new();
+    place.write("p.toml", "idle = \"60s\"\n");
+    let running = begin(
+        &place,
+        "--policy p.toml",
+        &["sh", "-c", "head -c 100000 /dev/zero"],
+    );
+    running.until("the end", |line| line["event"] == "run_end");
+    thread::sleep(Duration::from_millis(500));
+    running.signal("-TERM");
+    let Running {
+        mut child,
+        mark,
+        record,
+    } = running;
+    let ended = (0..3_000).find_map(|_| {
+        thread::sleep(Duration::from_millis(20));
+        child.try_wait().unwrap()
+    });
+    assert_eq!(ended.and_then(|status| status.code()), Some(143));
+    mark.is_gone();
+    let record = super::lines(&fs::read_to_string(record).unwrap());
+    let outcome = record.last().unwrap();
+    assert_eq!(
+        (&outcome["outcome"], &outcome["child"]["code"]),
+        (&"interrupted".into(), &0.into())
+    );
+}

@@ -472,7 +472,7 @@ fn a_hang_costs_until_the_parent_knows() {
         let settled = settle(&policy, &fleet, habits);
         assert_eq!(settled.numbers.hangs, 2000);
         let mean = settled.mean_knowledge.point.unwrap();
-        assert!((mean - expected_ms as f64).abs() < 1e-6, "{mean}");
+        assert!((mean - f64::from(expected_ms)).abs() < 1e-6, "{mean}");
 
         // 1,000 runs, ten false kills of 100 s each, and the record's own hangs, which then do not matter
         let tally = Tally {
@@ -514,7 +514,7 @@ fn a_hang_costs_until_the_parent_knows() {
         let known = Unaware::new(std::slice::from_ref(&settled), &settled);
         let (source, ms) = cost(&known);
         assert_eq!(source, HangTime::Knowledge);
-        let expected = 0.98 * 1000.0 + 0.02 * expected_ms as f64;
+        let expected = 0.98 * 1000.0 + 0.02 * f64::from(expected_ms);
         assert!((ms - expected).abs() < 1e-6, "{ms} is not {expected}");
         let (source, ms) = cost(&Unaware::default());
         assert_eq!(source, HangTime::Slot);

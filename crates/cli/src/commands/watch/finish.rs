@@ -112,8 +112,9 @@ impl Live {
 
     /// Passes on what the command has written, to the last byte. Somebody else who holds the pipes open (a process
     /// that the command left behind, or one to which it gave them) is waited for a moment only. A reader of ours that
-    /// takes nothing is waited for as the command itself would have waited; after a kill, a moment only.
-    pub(super) fn drain(&mut self, outcome: Outcome) {
+    /// takes nothing is waited for as the command itself would have waited; after a kill, a moment only. The outcome,
+    /// which is another one when a signal cut this short.
+    pub(super) fn drain(&mut self, outcome: Outcome) -> Outcome {
         let was_ended_by_us = !matches!(outcome, Outcome::Ended(_));
         let due = |intake: &Intake| intake.taken().saturating_add(intake.waiting());
         let (stdout_due, stderr_due) = (due(&self.stdout), due(&self.stderr));
@@ -140,10 +141,16 @@ impl Live {
             }
             let interrupts = self.interrupted;
             self.take_within(20);
-            if self.interrupted.is_some() && self.interrupted != interrupts {
-                break;
+            match (self.interrupted, outcome) {
+                (Some(signal), Outcome::Ended(exit)) => {
+                    let exit = Some(exit);
+                    return Outcome::Interrupted { signal, exit };
+                }
+                (interrupted, _) if interrupted != interrupts => break,
+                _ => {}
             }
         }
+        outcome
     }
 
     /// Stops with the command, as a job of a shell does, and goes on with it. Meanwhile the clock stands still, as it

@@ -220,7 +220,7 @@ impl Live {
             }
             self.record.flush();
         };
-        self.drain(outcome);
+        let outcome = self.drain(outcome);
         if let Some(lent) = &self.lent {
             lent.give_back();
         }
