@@ -668,3 +668,24 @@ fn gaps_and_sweep_draw_into_files_and_letters() {
         );
     }
 }
+
+/// Somebody who reads the table gets the curve below it without asking.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_terminal_gets_the_curve_in_letters() {
+    let place = fleet::place();
+    let script = Path::new("/usr/bin/script");
+    if !script.is_file() {
+        eprintln!("skipped: no script to make a terminal");
+        return;
+    }
+    let mut command = place.command(script);
+    let line = format!("{} gaps telemetry --quiet", crate::POLICYSIM);
+    command.args(["-qec", &line, "/dev/null"]);
+    let shown = crate::finish(&mut command).ok();
+    let plot = shown
+        .split("Share of silences that last at least so long: idle clock")
+        .nth(1)
+        .unwrap();
+    assert!(plot.contains("< 300 s pi-desktop-0129"), "{shown}");
+}
