@@ -142,6 +142,3 @@ impl GateResult {
         text
     }
 }
-
-#[cfg(test)]
-mod tests;
