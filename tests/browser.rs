@@ -1,6 +1,7 @@
 //! The page of a report in a browser: what its controls show is what `sweep` prints, nothing is asked of the network,
 //! and everybody can use it. Skipped where there is no Chromium or no node.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -159,9 +160,18 @@ fn the_page_shows_what_sweep_prints() {
         );
         let text = shown["shown-rate"]["text"].as_str().unwrap();
         assert!(text.contains('[') || text == "not estimable", "{text}");
-        assert_eq!(shown["marks"]["chart-heat"], 1, "{cell}");
-        assert_eq!(shown["marks"]["chart-survival"], 1, "{cell}");
+        marked(shown, "chart-heat");
+        marked(shown, "chart-survival");
     }
+    // A cell has its own place on the map, a window its own on the curve; what decides is about the policy's own budget.
+    assert_eq!(places(walked, "chart-heat"), cells.len());
+    assert_eq!(places(walked, "chart-survival"), 3);
+    let own: Vec<Value> = walked
+        .iter()
+        .filter(|shown| shown["controls"]["axis-1"] == "6h")
+        .cloned()
+        .collect();
+    assert_eq!((own.len(), places(&own, "chart-front")), (3, 3));
     waits(&place, &seen["walk"]["waits"]);
     costs(&place, &seen["walk"]["costs"]);
     strata(&seen["walk"]["strata"], cells);
@@ -183,13 +193,20 @@ fn waits(place: &Place, shown: &Value) {
             cell["settle_share"].as_f64(),
             "{wait}"
         );
-        assert_eq!(of["marks"]["chart-settlement"], 1);
+        marked(of, "chart-settlement");
     }
+    assert_eq!(places(shown, "chart-settlement"), shown.len());
 }
 
 fn costs(place: &Place, shown: &Value) {
     let shown = shown.as_array().unwrap();
     assert!(shown.len() > 20);
+    let rates: BTreeSet<String> = shown
+        .iter()
+        .map(|of| of["controls"]["hang-rate-control"].to_string())
+        .collect();
+    assert_eq!(places(shown, "chart-hang-rate"), rates.len());
+    let mut cheapest_itself = 0;
     // Every restart cost at one rate, and every rate at one restart cost.
     for (index, of) in shown.iter().enumerate().filter(|(index, _)| index % 7 == 0) {
         let restart = match of["controls"]["restart-control"].as_str().unwrap() {
@@ -217,13 +234,39 @@ fn costs(place: &Place, shown: &Value) {
             text.starts_with(&format!("idle {label}, total off at ")),
             "{index}: {text}, {label}"
         );
+        // The shown cell, 300 s, costs what the cheapest one costs where it is that one, and more elsewhere.
+        assert_eq!(of["cell"], "cell 8: idle 300s, total off");
+        let own = value(of, "shown-cost", "value").unwrap();
+        let least = cost["value_ms"].as_f64().unwrap();
+        if label == "300s" {
+            assert!((own - least).abs() < 1e-9, "{rate} {restart}");
+            cheapest_itself += 1;
+        } else {
+            assert!(own > least, "{rate} {restart}");
+        }
     }
+    assert!(cheapest_itself > 0);
+}
+
+/// The one mark of a chart.
+#[track_caller]
+fn marked(shown: &Value, chart: &str) -> String {
+    let marks = shown["marks"][chart].as_array().unwrap();
+    assert_eq!(marks.len(), 1, "{chart}: {shown}");
+    marks[0].as_str().unwrap().to_owned()
+}
+
+/// How many places the mark of a chart takes.
+#[track_caller]
+fn places(shown: &[Value], chart: &str) -> usize {
+    let found: BTreeSet<String> = shown.iter().map(|of| marked(of, chart)).collect();
+    found.len()
 }
 
 fn strata(shown: &Value, cells: &[Value]) {
     let shown = shown.as_array().unwrap();
     assert_eq!(shown[0]["option"], "all runs");
-    let cell = cells.last().unwrap();
+    let cell = &cells[7];
     assert!(shown.len() > 2);
     for of in &shown[1..] {
         let (key, group) = of["option"].as_str().unwrap().split_once(' ').unwrap();
@@ -243,6 +286,67 @@ fn strata(shown: &Value, cells: &[Value]) {
         );
         let share = stratum["false_kills"].as_f64().unwrap() / stratum["runs"].as_f64().unwrap();
         assert!((value(of, "shown-stratum-rate", "value").unwrap() - share).abs() < 1e-9);
+    }
+    assert_eq!(places(&shown[1..], "chart-strata"), shown.len() - 1);
+}
+
+/// A policy without caps by role has caps to choose among; and a result set has the controls that it can answer.
+#[test]
+fn caps_and_result_sets_have_their_controls() {
+    let place = fleet::place();
+    let grid = "--idle 60s,300s --total 6h,off --turns 1,2,off --max-false-kill 50%";
+    place
+        .run(&format!(
+            "sweep telemetry --base pi-desktop-0119 {grid} --out swept"
+        ))
+        .ok();
+    let swept = place.json("swept/sweep.json");
+    place
+        .run(&format!(
+            "report telemetry --policy pi-desktop-0119 --current pi-desktop-0129 {grid} --out adr"
+        ))
+        .ok();
+    place
+        .run("report swept --policy pi-desktop-0119 --out small")
+        .ok();
+    for (folder, controls) in [("adr", 6), ("small", 4)] {
+        let Some(seen) = driven(&place, folder) else {
+            return;
+        };
+        for empty in ["errors", "requests", "dead_links"] {
+            assert_eq!(seen[empty], json("[]"), "{folder}");
+        }
+        let cells = if folder == "adr" {
+            place.json("adr/report.json")["sweep"]["cells"].clone()
+        } else {
+            swept["cells"].clone()
+        };
+        let walked = seen["walk"]["cells"].as_array().unwrap();
+        assert_eq!(walked.len(), cells.as_array().unwrap().len(), "{folder}");
+        for (shown, cell) in walked.iter().zip(cells.as_array().unwrap()) {
+            assert_eq!(shown["controls"].as_object().unwrap().len(), controls);
+            for (axis, key) in ["idle.window", "total.budget", "turns.cap"]
+                .iter()
+                .enumerate()
+            {
+                assert_eq!(
+                    shown["controls"][format!("axis-{axis}")],
+                    cell["settings"][key]
+                );
+            }
+            let rate = &cell["false_kill_rate"];
+            assert_eq!(value(shown, "shown-rate", "value"), rate["point"].as_f64());
+            assert_eq!(
+                value(shown, "shown-settle", "value"),
+                cell["settle_share"].as_f64()
+            );
+        }
+        for (scheme, findings) in seen["audits"].as_object().unwrap() {
+            assert!(
+                findings.is_null() || findings == &json("[]"),
+                "{scheme}: {findings:#}"
+            );
+        }
     }
 }
 

@@ -636,6 +636,45 @@ fn a_coarse_clock_leaves_a_window_open_at_both_ends() {
 }
 
 #[test]
+fn kills_of_which_no_silence_is_seen_are_missed_without_a_limit() {
+    let place = Place::new();
+    let mut of = vec![("ok", 500, "completed"); 400];
+    of.extend([("k", 0, "killed"); 5]);
+    place.write("runs.csv", runs(&of));
+    let (found, text) = idle(&place, "");
+    let note = finding(&found, "kills_missing").unwrap();
+    assert!(note.contains("5 kills"), "{note}");
+    assert!(text.contains("no silence before any of them"), "{text}");
+    // and a sweep certifies nothing on them
+    let line = "sweep runs.csv --idle 60s --max-false-kill 5% --format json";
+    let found = json(&place.run(line).ok());
+    let missing = found["recorded"]["kills_missing"].as_str().unwrap();
+    assert!(missing.contains("5 kills"), "{missing}");
+    assert_eq!(found["recommendation"], Value::Null);
+
+    // found from the kills that are seen: the limit, and that others of it are not
+    of.extend([("s", 60_000, "killed"); 7]);
+    place.write("runs.csv", runs(&of));
+    let (found, _) = idle(&place, "");
+    let note = finding(&found, "kills_missing").unwrap();
+    assert!(
+        note.contains("12 kills") && note.contains("7 silences"),
+        "{note}"
+    );
+    let found = json(&place.run(line).ok());
+    let missing = found["recorded"]["kills_missing"].as_str().unwrap();
+    assert!(missing.contains("12 kills"), "{missing}");
+
+    // all of them seen: nothing is missing
+    of.retain(|(prefix, ..)| *prefix != "k");
+    place.write("runs.csv", runs(&of));
+    assert_eq!(finding(&idle(&place, "").0, "kills_missing"), None);
+    let found = json(&place.run(line).ok());
+    assert_eq!(found["recorded"]["kills_missing"], Value::Null);
+    assert_eq!(found["recommendation"], 1, "{}", found["reason"]);
+}
+
+#[test]
 fn kills_without_their_silence_are_missed() {
     let place = Place::new();
     let mut of = vec![("ok", 500, "completed"); 30];

@@ -1,5 +1,7 @@
 //! `report`: its numbers are those of `sweep` and `gaps`, in every form, and the committed reports are what it writes.
 
+mod numbers;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -34,14 +36,25 @@ fn rerun(place: &Place, command: &str) -> String {
 fn every_number_of_the_sweep_and_the_gaps_is_theirs() {
     let place = report();
     let found = place.json("adr/report.json");
-    for (part, command) in [("sweep", "sweep_command"), ("map", "map_command")] {
+    let commands = ["sweep_command", "map_command", "gaps_command"];
+    for (part, command) in ["sweep", "map", "gaps"].into_iter().zip(commands) {
+        assert!(
+            text(&place, "adr/report.md").contains(found[command].as_str().unwrap()),
+            "{command}"
+        );
         let printed = json(&rerun(&place, found[command].as_str().unwrap()));
         assert_eq!(found[part], printed, "{part}");
     }
-    let gaps = place
-        .run("gaps telemetry --policy pi-desktop-0129 --format json")
+    // How the data are read is part of every command.
+    place
+        .run("report fleet.csv --since 2026-03-03 --dedupe --policy pi-desktop-0129 --max-false-kill 50% --out since")
         .ok();
-    assert_eq!(found["gaps"], json(&gaps));
+    let since = place.json("since/report.json");
+    for (part, command) in ["sweep", "map", "gaps"].into_iter().zip(commands) {
+        let printed = json(&rerun(&place, since[command].as_str().unwrap()));
+        assert_eq!(since[part], printed, "{part}");
+    }
+    assert!(since["sweep"]["data"]["runs"].as_u64() < found["sweep"]["data"]["runs"].as_u64());
 }
 
 #[test]
@@ -214,6 +227,158 @@ fn the_window_split_is_arithmetic_on_its_parts() {
     }
 }
 
+/// Where no run is labelled as hung, some are made to hang as `settle` makes them, and the text says so.
+#[test]
+fn settlement_is_what_settle_finds() {
+    let place = fleet::place();
+    place.run(LINE).ok();
+    let quiet = fleet::events();
+    let quiet: Vec<&str> = quiet
+        .lines()
+        .filter(|line| !line.starts_with('h'))
+        .collect();
+    // Many copies, so that a hundredth of them is more than one.
+    let mut rows = vec![quiet[0].to_owned()];
+    for copy in 0..10 {
+        rows.extend(quiet[1..].iter().map(|line| format!("{copy}{line}")));
+    }
+    place.write("quiet.csv", rows.join("\n"));
+    place
+        .run("report quiet.csv --policy pi-desktop-0129 --max-false-kill 50% --idle 60s,300s --out quiet")
+        .ok();
+    for (data, folder, assumed) in [("telemetry", "adr", 0), ("quiet.csv", "quiet", 10_000)] {
+        let found = &place.json(&format!("{folder}/report.json"))["runs"]["settlement"];
+        assert_eq!(found["hang_ppm"], assumed, "{data}");
+        let line = &found["lines"][0];
+        for of in line["simulated"].as_array().unwrap() {
+            let wait_ms = of["wait_ms"].as_u64().unwrap();
+            let settled = json(
+                &place
+                    .run(&format!(
+                        "settle {data} --policy pi-desktop-0129 --wait {wait_ms}ms --format json"
+                    ))
+                    .ok(),
+            );
+            let figure = &settled["cells"][0]["figures"]["settled_in_wait"];
+            assert_eq!(of["settled_in_wait"]["n"], figure["n"], "{data} {wait_ms}");
+            assert!(figure["n"].as_u64().unwrap() > 0, "{data} {wait_ms}");
+            let (a, b) = (&of["settled_in_wait"]["point"], &figure["point"]);
+            assert!(
+                (a.as_f64().unwrap() - b.as_f64().unwrap()).abs() < 1e-9,
+                "{data} {wait_ms}"
+            );
+        }
+        let says = text(&place, &format!("{folder}/report.md")).contains("are made to hang");
+        assert_eq!(says, assumed > 0, "{data}");
+    }
+}
+
+#[test]
+fn a_report_replaces_the_one_before_as_a_whole() {
+    let place = fleet::place();
+    place.run(LINE).ok();
+    place.write("adr/charts/mine.svg", "mine");
+    place.write("adr/notes.md", "mine");
+    // This policy kills no run falsely: there is no run to draw.
+    place
+        .run("report telemetry --policy pi-desktop-0119 --max-false-kill 50% --out adr")
+        .ok();
+    let charts = names(&place.path("adr/charts"));
+    assert!(
+        !charts.iter().any(|of| of.starts_with("timeline")),
+        "{charts:?}"
+    );
+    assert!(charts.contains(&"mine.svg".to_owned()));
+    assert_eq!(
+        names(&place.path("adr")),
+        [
+            "charts",
+            "notes.md",
+            "report.html",
+            "report.json",
+            "report.md"
+        ]
+    );
+    // What cannot be written leaves all of it as it was.
+    let before = (files(&place.path("adr")), files(&place.path("adr/charts")));
+    fs::rename(place.path("adr/charts/front.png"), place.path("front.png")).unwrap();
+    fs::create_dir(place.path("adr/charts/front.png")).unwrap();
+    let error = place.run(LINE).error();
+    assert!(error.contains("front.png: it is not a file"), "{error}");
+    fs::remove_dir(place.path("adr/charts/front.png")).unwrap();
+    fs::rename(place.path("front.png"), place.path("adr/charts/front.png")).unwrap();
+    assert!(before == (files(&place.path("adr")), files(&place.path("adr/charts"))));
+    let error = place
+        .run("report telemetry --policy pi-desktop-0129 --out fleet.csv")
+        .error();
+    assert!(error.contains("fleet.csv is not a directory"), "{error}");
+    // So does a result set.
+    place
+        .run("sweep telemetry --idle 60s,300s --out swept")
+        .ok();
+    let before = files(&place.path("swept"));
+    fs::remove_file(place.path("swept/front.svg")).unwrap();
+    fs::create_dir(place.path("swept/front.svg")).unwrap();
+    let error = place.run("sweep telemetry --idle 60s --out swept").error();
+    assert!(error.contains("front.svg: it is not a file"), "{error}");
+    for (file, bytes) in before.iter().filter(|(file, _)| *file != "front.svg") {
+        assert!(place.read(&format!("swept/{file}")) == *bytes, "{file}");
+    }
+}
+
+#[test]
+fn a_template_without_an_end_is_one_error() {
+    let place = fleet::place();
+    for (name, source) in [
+        (
+            "loops.md",
+            "{% for a in range(9999) %}{% for b in range(9999) %}{{ a }}{% endfor %}{% endfor %}",
+        ),
+        (
+            "doubles.md",
+            "{% set of = namespace(x=title) %}{% for a in range(64) %}{% set of.x = of.x ~ of.x %}{% endfor %}{{ of.x }}",
+        ),
+        (
+            "repeats.md",
+            "{% for a in range(9999) %}{{ sections.data * 90 }}{% endfor %}",
+        ),
+        (
+            "calls.md",
+            "{% macro m(n) %}{{ m(n + 1) }}{% endmacro %}{{ m(0) }}",
+        ),
+        ("includes.md", "{% include 'template' %}"),
+    ] {
+        place.write(name, source);
+        let error = place.run(&format!("{LINE} --template {name}")).error();
+        assert!(error.contains(&format!("template {name}: ")), "{error}");
+        if !matches!(name, "calls.md" | "includes.md") {
+            assert!(error.contains("more than 4,000,000 steps"), "{error}");
+        }
+        assert!(!place.path("adr").exists(), "{name}");
+    }
+}
+
+/// Every column of figures and every answer of the page leads to what it means.
+#[test]
+fn every_figure_links_to_how_it_is_defined() {
+    let place = report();
+    let html = text(&place, "adr/report.html");
+    let mut columns = 0;
+    for head in html.split("<thead>").skip(1) {
+        let head = head.split("</thead>").next().unwrap();
+        for column in head.split("<th ").skip(2) {
+            assert!(column.contains("<a href=\"#def-"), "{column}");
+            columns += 1;
+        }
+    }
+    assert!(columns > 60, "{columns}");
+    let answers = html.split("<dl class=\"answers\">").skip(1);
+    for answer in answers.flat_map(|list| list.split("</dl>").next().unwrap().split("<dt>").skip(1))
+    {
+        assert!(answer.starts_with("<a href=\"#def-"), "{answer}");
+    }
+}
+
 #[test]
 fn a_result_set_is_reported_without_its_runs() {
     let place = fleet::place();
@@ -226,7 +391,21 @@ fn a_result_set_is_reported_without_its_runs() {
     let found = place.json("adr/report.json");
     assert_eq!(found["sweep"], place.json("swept/sweep.json"));
     assert_eq!(found["gaps"], Value::Null);
-    assert!(text(&place, "adr/report.md").contains("need the dataset itself"));
+    // What is left out is said, and nothing stands for it.
+    for file in ["adr/report.md", "adr/report.html"] {
+        let text = text(&place, file);
+        assert!(text.contains("need the dataset itself"), "{file}");
+        for part in [
+            "One run in full</h3>",
+            "#### One run in full",
+            "Where the time went",
+        ] {
+            assert!(!text.contains(part), "{file}: {part}");
+        }
+    }
+    let charts = names(&place.path("adr/charts"));
+    assert!(charts.contains(&"front.svg".to_owned()) && charts.contains(&"heat.png".to_owned()));
+    assert!(!charts.contains(&"survival.svg".to_owned()));
     let error = place
         .run("report swept --policy pi-desktop-0129 --current pi-desktop-0119 --out other")
         .error();
@@ -454,6 +633,20 @@ fn gaps_and_sweep_draw_into_files_and_letters() {
     for picture in ["gaps.png", "front.png"] {
         assert!(place.read(picture).starts_with(b"\x89PNG"), "{picture}");
     }
+    let marked = place.run("gaps telemetry --idle 60s,240s,off").ok();
+    for line in ["60 s |=", "240 s |=", "300 s |="] {
+        assert!(
+            marked.lines().any(|of| of.trim_start().starts_with(line)),
+            "{marked}"
+        );
+    }
+    assert_eq!(marked.matches("< candidate").count(), 2, "{marked}");
+    place
+        .run("gaps telemetry --plot marked.svg --idle 60s,240s")
+        .ok();
+    assert!(text(&place, "marked.svg").contains("candidate windows"));
+    let error = place.run("gaps telemetry --idle 60s --format json").error();
+    assert!(error.contains("give --plot FILE as well"), "{error}");
     let letters = place.run("gaps telemetry --plot -").ok();
     let line = letters
         .lines()

@@ -109,6 +109,72 @@ fn a_sweep_shows_settlement_where_asked() {
     assert!(table.contains("hang to knowledge"), "{table}");
 }
 
+/// Two hundred runs of half a minute, none of which hangs.
+fn without_hangs() -> Place {
+    let mut rows = String::from("run,t_ms,kind,outcome\n");
+    for run in 0..200 {
+        rows.push_str(&format!(
+            "r{run:03},0,run_start,\nr{run:03},15000,message_update,\nr{run:03},{},run_end,completed\n",
+            20_000 + run * 50
+        ));
+    }
+    let place = Place::new();
+    place.write("runs.csv", rows);
+    place
+}
+
+/// Figures stand with their intervals in the text, too; where nothing hangs, it says so.
+#[test]
+fn the_text_gives_intervals_and_says_where_nothing_hangs() {
+    let place = Place::new();
+    let text = place.run("settle --parents 300 --quiet").ok();
+    let (_, intervals) = text
+        .split_once("The intervals of what stands above")
+        .unwrap();
+    let rows: Vec<&str> = intervals
+        .lines()
+        .filter(|line| line.starts_with("300s"))
+        .collect();
+    assert_eq!(rows.len(), 2, "{text}");
+    // known within 1, 2, 3 waits, p50, p99, mean; slots, blocked, stopped, closed, done twice
+    assert_eq!(rows[0].matches('…').count(), 6, "{text}");
+    assert_eq!(rows[1].matches('…').count(), 5, "{text}");
+
+    let place = without_hangs();
+    let text = place.run("settle runs.csv --hang-rate 0% --quiet").ok();
+    assert!(text.contains("no hang"), "{text}");
+    assert!(text.contains("No run hangs here"), "{text}");
+    let line = "sweep runs.csv --idle 60s,300s --settle --hang-rate 0% --quiet";
+    let text = place.run(line).ok();
+    assert!(text.contains("no hang"), "{text}");
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        flat.contains("No run comes to hang in the simulation"),
+        "{text}"
+    );
+}
+
+/// With parents simulated, a hang costs what it holds until they know of it.
+#[test]
+fn a_sweep_with_settlement_prices_hangs_by_the_parents_knowledge() {
+    let place = without_hangs();
+    let line = "sweep runs.csv --idle 60s,300s --hang-rate 5% --quiet";
+    for (options, source, words) in [
+        ("", "window_and_lag", "its slot for the window"),
+        (
+            "--settle",
+            "parents_knowledge_simulated",
+            "until the parent knows",
+        ),
+    ] {
+        let found = json(&place.run(&format!("{line} {options} --format json")).ok());
+        assert_eq!(found["cost"]["hang_time"], source);
+        let text = place.run(&format!("{line} {options}")).ok();
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains(words), "{text}");
+    }
+}
+
 /// Every hang is known after some wait, or never: those of runs that the parent had taken for failed before stand apart.
 #[test]
 fn hangs_are_accounted_for_whatever_the_parent_had_made_of_the_run() {

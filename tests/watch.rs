@@ -6,6 +6,7 @@
 mod ends;
 mod evidence;
 mod exits;
+mod left_behind;
 mod records;
 mod sessions;
 mod streams;
@@ -193,6 +194,8 @@ fn begin(place: &Place, options: &str, command: &[&str]) -> Running {
 
 fn begin_as(place: &Place, options: &str, command: &[&str], record: &str) -> Running {
     let mark = Mark::new();
+    // Of the run before in the same place.
+    let _ = fs::remove_file(place.path(record));
     let mut watch = place.command(crate::POLICYSIM);
     mark.put(&mut watch);
     watch

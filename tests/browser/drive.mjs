@@ -111,7 +111,8 @@ const walk = `(() => {
       found[place.id] = { text: place.textContent, ...place.dataset };
     }
     for (const chart of document.querySelectorAll("figure")) {
-      found.marks[chart.id] = chart.querySelectorAll(".whatif").length;
+      const place = (mark) => [mark.getAttribute("cx") ?? mark.getAttribute("x1"), mark.getAttribute("cy") ?? mark.getAttribute("y1")];
+      found.marks[chart.id] = Array.from(chart.querySelectorAll(".whatif"), (mark) => place(mark).join(" "));
     }
     found.cell = at("shown-cell") ? at("shown-cell").textContent : null;
     return found;
@@ -135,6 +136,8 @@ const walk = `(() => {
     return found;
   };
   const waits = each("wait");
+  // On from the middle of the first control: an end of it is seldom the cheapest.
+  if (axes.length > 0) set(axes[0], Math.floor(Number(axes[0].max) / 2));
   const costs = [];
   const restart = at("restart-control");
   for (let value = 0; restart && value <= Number(restart.max); value += 1) {

@@ -1,5 +1,7 @@
 //! A gate on the result set of a sweep: what it answers is what the runs answer, and what it cannot it says.
 
+use std::fmt::Write;
+
 use serde_json::Value;
 
 use super::{gate, table};
@@ -66,10 +68,10 @@ fn swept() -> Place {
 
 /// The verdict of every check, in order, and the result.
 fn checks(place: &Place, source: &str) -> Vec<Value> {
-    let rules: String = RULES
-        .iter()
-        .map(|(rule, _)| format!("[[rule]]\n{rule}\n"))
-        .collect();
+    let mut rules = String::new();
+    for (rule, _) in RULES {
+        writeln!(rules, "[[rule]]\n{rule}").unwrap();
+    }
     let (mut result, _) = gate(place, &format!("{source} --policy plain.toml"), &rules);
     let checks = result["checks"].take();
     checks.as_array().unwrap().clone()

@@ -473,9 +473,9 @@ fn the_table_holds_every_verdict_of_every_metric() {
             _ => &["pass", "fail", "inconclusive", "no_data"],
         };
         for verdict in verdicts {
-            let of_name = |subject: &str| match is_line {
-                true => subject.starts_with("wait.") || subject.contains("idle_gap"),
-                false => subject == name,
+            let of_name = |subject: &str| {
+                let line = subject.starts_with("wait.") || subject.contains("idle_gap");
+                subject == name || is_line && line
             };
             if !found(&of_name, verdict) {
                 missing.push(format!("{name}: {verdict}"));

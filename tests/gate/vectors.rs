@@ -210,7 +210,7 @@ fn explanations_count_unresolved_runs_as_verdicts_do() {
     // 59 runs without a kill certify 5 %: 60 with two in doubt certify nothing, whatever the policy
     let pass = |told: &Value| number(&told["at_these_runs"][0]["pass"]);
     assert!(pass(&clear) > 0.7, "{clear}");
-    assert_eq!(pass(&doubtful), 0.0, "{doubtful}");
+    assert!(pass(&doubtful) <= 0.0, "{doubtful}");
     let (result, code) = gate(
         &place,
         "doubtful --policy pi-desktop-0129",

@@ -58,6 +58,23 @@ fn nobody_survives_the_end_of_watch() {
     }
 }
 
+/// Whoever tells `watch` twice to end does not wait for the grace.
+#[test]
+fn a_second_signal_ends_the_grace() {
+    let place = Place::new();
+    place.write("p.toml", "idle = \"60s\"\n[kill]\ngrace = \"1h\"\n");
+    let stubborn = "trap '' TERM; echo up; while :; do sleep 0.2; done";
+    let running = begin(&place, "--policy p.toml", &["sh", "-c", stubborn]);
+    running.until("output", |line| line["event"] == "stdout");
+    running.signal("-TERM");
+    running.until("a signal", |line| line["note"] == "signal");
+    running.signal("-TERM");
+    let watched = running.end();
+    assert_eq!(watched.ended(), (Some(143), "interrupted"));
+    assert_eq!(watched.note("stopped")["escalated"], true);
+    assert_eq!(watched.note("outcome")["child"]["signal"], 9);
+}
+
 /// BR-78: a descendant with a session of its own is found before the first signal, and ended too.
 #[test]
 fn whoever_left_the_group_is_found() {

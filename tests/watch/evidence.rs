@@ -73,12 +73,14 @@ fn nothing_is_held_back() {
 fn the_environment_is_not_touched() {
     let place = Place::new();
     place.write("p.toml", "idle = \"60s\"\n");
-    // A shell sets these by itself, each time.
-    let names = "env | sed 's/=.*//' | sort";
-    let watched = watch(&place, "--policy p.toml", &["sh", "-c", names]);
+    let env = ["sh", "-c", "env | sort"];
+    let running = begin(&place, "--policy p.toml", &env);
+    let (name, value) = running.mark.0.split_once('=').unwrap();
     let mut plain = place.command("sh");
-    plain.args(["-c", names]).env("WATCH_TEST_MARK", "m");
-    assert_eq!(watched.done.stdout, crate::finish(&mut plain).ok());
+    plain.args(&env[1..]).env(name, value);
+    let plain = crate::finish(&mut plain).ok();
+    assert!(plain.contains(&running.mark.0), "{plain}");
+    assert_eq!(running.end().done.stdout, plain);
 }
 
 /// A reader that goes away ends the command as it would without watch.
@@ -146,7 +148,8 @@ fn observing_kills_nobody_and_tells_every_time() {
     let place = Place::new();
     place.write("p.toml", ONE_SECOND);
     place.write("short.toml", "idle = \"300ms\"\n");
-    let options = "--policy p.toml --observe --shadow short.toml";
+    place.write("budget.toml", "total = \"2s\"\n");
+    let options = "--policy p.toml --observe --shadow short.toml --shadow budget.toml";
     let child = "echo a; sleep 1.4; echo b; sleep 1.4; exit 6";
     let watched = watch(&place, options, &["sh", "-c", child]);
     assert_eq!(watched.ended(), (Some(6), "exited"));
@@ -166,7 +169,17 @@ fn observing_kills_nobody_and_tells_every_time() {
             .collect();
         assert_eq!(told, [stdout[0] + window_ms, stdout[1] + window_ms]);
     }
-    assert_eq!(watched.done.stderr.matches("would have killed").count(), 4);
+    let budget: Vec<&serde_json::Value> = watched
+        .notes("would_kill")
+        .into_iter()
+        .filter(|note| note["policy"] == 2)
+        .collect();
+    assert_eq!(budget.len(), 1);
+    assert_eq!(
+        (&budget[0]["verdict"], ms(budget[0], "deadline_ms")),
+        (&"total_timeout".into(), 2_000)
+    );
+    assert_eq!(watched.done.stderr.matches("would have killed").count(), 5);
 }
 
 #[test]
@@ -237,4 +250,54 @@ fn a_record_outlives_watch() {
         .run("replay record.jsonl --run #1 --policy p.toml --format json")
         .ok();
     assert_eq!(crate::json(&replayed)["verdict"], "running");
+}
+
+/// While nothing happens, watch does nothing: neither for a limit, nor for the session log that it looks at.
+#[test]
+fn an_idle_watch_uses_no_processor_time() {
+    let place = Place::new();
+    place.write("p.toml", "idle = \"60s\"\ntotal = \"1h\"\n");
+    place.write("log.jsonl", "");
+    let options = "--policy p.toml --session log.jsonl";
+    let running = begin(&place, options, &["sleep", "60"]);
+    running.until("a start", |line| line["event"] == "process_start");
+    let used_ns = || -> u64 {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", running.child.id())).unwrap();
+        let of_task = |task: std::fs::DirEntry| {
+            let line = std::fs::read_to_string(task.path().join("schedstat")).unwrap();
+            line.split_whitespace().next()?.parse::<u64>().ok()
+        };
+        tasks.filter_map(|task| of_task(task.unwrap())).sum()
+    };
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    let before_ns = used_ns();
+    std::thread::sleep(std::time::Duration::from_secs(5));
+    // A loop that polls every millisecond takes ten times that.
+    let used_ms = (used_ns() - before_ns) / 1_000_000;
+    assert!(used_ms < 20, "{used_ms} ms of 5 s");
+    running.signal("-TERM");
+    assert_eq!(running.end().ended(), (Some(143), "interrupted"));
+}
+
+/// What was missed while watch did not run is not made up for.
+#[test]
+fn wake_ups_do_not_come_in_bursts() {
+    const STOPPED_MS: u64 = 6_000;
+    let place = Place::new();
+    place.write("p.toml", "idle = \"60s\"\n");
+    let child = "echo a; while [ ! -e go ]; do sleep 0.1; done";
+    let options = "--policy p.toml --status 1";
+    let running = begin(&place, options, &["sh", "-c", child]);
+    running.until("output", |line| line["event"] == "stdout");
+    running.signal("-STOP");
+    std::thread::sleep(std::time::Duration::from_millis(STOPPED_MS));
+    running.signal("-CONT");
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    place.write("go", "");
+    let watched = running.end();
+    assert_eq!(watched.ended(), (Some(0), "exited"));
+    let told = watched.done.stderr.matches("last activity").count() as u64;
+    // One for each second in which watch ran, and one for all the others.
+    let ran_ms = ms(watched.note("outcome"), "t_ms") - STOPPED_MS;
+    assert!((1..=ran_ms / 1_000 + 1).contains(&told), "{told} {ran_ms}");
 }

@@ -235,3 +235,167 @@ fn a_torn_record_is_read_up_to_the_tear() {
     assert!(quarantine.contains("truncated_tail"), "{quarantine}");
     assert_eq!(lines(&text[..cut]).len(), text[..cut].lines().count() - 1);
 }
+
+/// A record cannot be made again: one that is there is replaced only when that is asked for.
+#[test]
+fn a_record_is_not_replaced_unasked() {
+    let place = Place::new();
+    place.write("p.toml", "idle = \"60s\"\n");
+    place.write("empty.jsonl", "");
+    let run = |record: &str, options: &str| {
+        let line = format!("watch --policy p.toml {options} --record {record} -- touch ran");
+        let done = place.run(&line);
+        let ran = fs::remove_file(place.path("ran")).is_ok();
+        (done, ran)
+    };
+    for new in ["new.jsonl", "empty.jsonl"] {
+        let (done, ran) = run(new, "");
+        done.exits(0);
+        assert!(ran, "{new}");
+        let first = place.read(new);
+        let (done, ran) = run(new, "");
+        let told = done.exits(125).stderr;
+        assert!(
+            told.starts_with(&format!("error: --record {new}: holds "))
+                && told.contains("--record-force"),
+            "{told}"
+        );
+        assert_eq!(told.lines().count(), 1, "{told}");
+        assert!(!ran && place.read(new) == first, "{new}");
+        let (done, ran) = run(new, "--record-force");
+        done.exits(0);
+        assert!(ran && place.read(new) != first, "{new}");
+        let text = String::from_utf8(place.read(new)).unwrap();
+        assert_eq!(text.matches("\"record\":").count(), 1, "{text}");
+        // A shorter one leaves nothing of a longer one.
+        place.write(new, "x".repeat(1 << 20));
+        run(new, "--record-force").0.exits(0);
+        assert!(place.read(new).len() < 1 << 20);
+    }
+    run("/dev/null", "").0.exits(0);
+}
+
+/// A pipe that nobody reads holds nothing up; one that is read gets the record; one whose reader stalls loses the rest
+/// of it, and the command goes on.
+#[test]
+fn a_record_into_a_pipe_never_holds_the_command_up() {
+    let place = Place::new();
+    place.write("p.toml", "idle = \"60s\"\n");
+    let made = std::process::Command::new("mkfifo")
+        .arg(place.path("pipe"))
+        .status();
+    assert!(made.unwrap().success());
+    let nobody = place
+        .run("watch --policy p.toml --record pipe -- touch ran")
+        .exits(125);
+    assert_eq!(
+        nobody.stderr,
+        "error: cannot write pipe: nobody reads this pipe; start its reader first\n"
+    );
+    assert!(!place.path("ran").exists());
+
+    let line = format!(
+        "cat pipe > copy & '{}' watch --policy p.toml --record pipe -- sh -c 'echo a; exit 7'; status=$?; wait; \
+         exit $status",
+        crate::POLICYSIM
+    );
+    let read = crate::finish(place.command("sh").args(["-c", &line]));
+    assert_eq!((read.code, read.stdout.as_str()), (Some(7), "a\n"));
+    let copy = lines(&String::from_utf8(place.read("copy")).unwrap());
+    assert_eq!(copy.first().unwrap()["record"], "policysim-watch");
+    assert_eq!(copy.last().unwrap()["outcome"], "exited");
+
+    place.write(
+        "agent.sh",
+        "yes '{\"type\":\"turn_start\"}' | head -n 3000; exit 7",
+    );
+    let line = format!(
+        "sleep 300 < pipe & '{}' watch --policy p.toml --stream pi --record pipe -- sh agent.sh; status=$?; \
+         kill $!; exit $status",
+        crate::POLICYSIM
+    );
+    let stalled = crate::finish(place.command("sh").args(["-c", &line]));
+    assert_eq!(
+        (stalled.code, stalled.stdout.lines().count()),
+        (Some(7), 3_000)
+    );
+    let told = &stalled.stderr;
+    assert!(
+        told.contains("the record pipe is not whole: its reader took nothing"),
+        "{told}"
+    );
+}
+
+/// What a command says last is in the record also without a line feed, and however soon the command ends then.
+#[test]
+fn the_last_line_is_read_whatever_ends_it() {
+    let place = Place::new();
+    place.write("p.toml", "idle = \"60s\"\n");
+    let head = r#"{"type":"session","id":"u","cwd":"/"}"#;
+    let last = r#"{"type":"tool_execution_start","toolCallId":"c","toolName":"last"}"#;
+    for end in ["", "\\n"] {
+        let child = format!("printf '%s\\n%s\\n%s{end}' 'warning: old' '{head}' '{last}'");
+        let running: Vec<_> = (0..20)
+            .map(|n| {
+                let record = format!("r{n}{}.jsonl", end.len());
+                begin_as(&place, "--policy p.toml", &["sh", "-c", &child], &record)
+            })
+            .collect();
+        for one in running {
+            let watched = one.end();
+            let kinds: Vec<&str> = watched.events().iter().map(|(kind, _)| *kind).collect();
+            let expected = [
+                "run_start",
+                "process_start",
+                "stdout",
+                "status",
+                "tool_start",
+                "process_exit",
+                "run_end",
+            ];
+            assert_eq!(kinds, expected, "{end}");
+            let tool = watched
+                .record
+                .iter()
+                .find(|line| line["event"] == "tool_start")
+                .unwrap();
+            assert_eq!(tool["name"], "last");
+        }
+    }
+}
+
+/// A record in which the host slept for 45 minutes (BR-44): the monotonic clock drives, so the sleep is no silence; it is
+/// no sign of life either.
+#[test]
+fn a_recorded_suspend_neither_fires_nor_keeps_alive() {
+    let place = Place::new();
+    let record = [
+        r#"{"record":"policysim-watch","schema_version":1,"version":"0.1.0","started_at_ms":0,"policies":[],"role":"","program":"a"}"#,
+        r#"{"event":"run_start","t_ms":0}"#,
+        r#"{"event":"process_start","t_ms":0}"#,
+        r#"{"event":"stdout","t_ms":300000,"n_bytes":1}"#,
+        r#"{"event":"host_suspend","t_ms":304000,"announced_ms":2700000}"#,
+        r#"{"event":"host_resume","t_ms":304000}"#,
+        r#"{"event":"process_exit","t_ms":900000}"#,
+        r#"{"event":"run_end","t_ms":900000,"outcome":"completed"}"#,
+        r#"{"end":"observed","t_ms":900000}"#,
+    ];
+    place.write("slept.jsonl", record.join("\n") + "\n");
+    for (window, verdict, at_ms) in [
+        ("700s", "ended", 900_000),
+        ("500s", "idle_timeout", 800_000),
+    ] {
+        place.write("p.toml", format!("idle = \"{window}\"\n"));
+        let line = "replay slept.jsonl --run #1 --policy p.toml --format json";
+        let replay = json(&place.run(line).ok());
+        assert_eq!(
+            (replay["verdict"].as_str(), ms(&replay, "at_ms")),
+            (Some(verdict), at_ms),
+            "{window}"
+        );
+    }
+    let told = place
+        .run("replay slept.jsonl --run #1 --policy p.toml")
+        .ok();
+    assert!(told.contains("host_suspend"), "{told}");
+}

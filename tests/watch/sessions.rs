@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use super::{Watched, begin, begin_as, ms, script, watch};
+use super::{Mark, Watched, begin, begin_as, ms, script, watch};
 use crate::{Place, shared};
 
 /// The silence budget of no-mistakes, a second long; looked at ten times per budget.
@@ -102,8 +102,12 @@ fn every_invocation_has_a_full_budget() {
         "'{0}' watch {BUDGET} --record a.jsonl -- sleep 0.7; '{0}' watch {BUDGET} --record b.jsonl -- sleep 60",
         crate::POLICYSIM
     );
-    let done = crate::finish(place.command("sh").args(["-c", &line]));
+    let mark = Mark::new();
+    let mut both = place.command("sh");
+    mark.put(&mut both);
+    let done = crate::finish(both.args(["-c", &line]));
     assert_eq!(done.code, Some(124));
+    mark.is_gone();
     let text = fs::read_to_string(place.path("b.jsonl")).unwrap();
     let kill = super::lines(&text)
         .into_iter()
@@ -143,10 +147,52 @@ fn nested_invocations_share_one_clock() {
     assert!(inner_record.iter().all(|line| line["note"] != "kill"));
 
     let mut own = inner.to_vec();
-    own.insert(2, "--own-clock");
+    own.splice(2..2, ["--own-clock", "--record-force"]);
     let budget = BUDGET.replace("idle.window=1s", "idle.window=30s");
     let watched = watch(&place, &budget, &own);
     assert_eq!(watched.ended(), (Some(124), "exited"));
+}
+
+/// The clock that a nested invocation shares is fed what that one sees: here its log alone shows signs of life.
+#[test]
+fn a_nested_invocation_keeps_the_shared_clock_alive() {
+    let grows = grows(35);
+    let inner = |session: &'static str| {
+        let options =
+            "watch --quiet --record-force --policy no-mistakes-silence --set idle.window=1s";
+        let mut words = vec![crate::POLICYSIM];
+        words.extend(options.split(' '));
+        words.extend([
+            "--session",
+            session,
+            "--record",
+            "inner.jsonl",
+            "--",
+            "sh",
+            "-c",
+        ]);
+        words
+    };
+    let budget = BUDGET.replace("idle.window=1s", "idle.window=3s");
+    let place = place();
+    let alive = watch(
+        &place,
+        &budget,
+        &[&inner("log.jsonl")[..], &[&grows]].concat(),
+    );
+    assert_eq!(alive.ended(), (Some(0), "exited"));
+    let named = |kind: &str| {
+        let of_kind = alive.record.iter().filter(|line| line["event"] == kind);
+        of_kind.filter(|line| line["name"] == "nested").count()
+    };
+    assert_eq!(named("process_start"), 1);
+    assert!(named("session_advance") >= 3, "{:?}", alive.events());
+    assert!(alive.events().iter().all(|(kind, _)| *kind != "stdout"));
+    // The outer record alone says it all.
+    let line = "replay record.jsonl --run #1 --policy no-mistakes-silence --set idle.window=3s --format json";
+    assert_eq!(crate::json(&place.run(line).ok())["verdict"], "ended");
+    let silent = watch(&place, &budget, &[&inner("none")[..], &[&grows]].concat());
+    assert_eq!(silent.ended(), (Some(124), "idle_timeout"));
 }
 
 /// A caller's hard deadline replaces the silence budget: no kill before it, no reprieve after it.
@@ -172,37 +218,52 @@ fn a_callers_deadline_is_honoured() {
     );
 }
 
+/// A stand-in for an agent, by whose name its log is looked for, which does what `$CHILD` says.
+fn stand_in(name: &str) -> Place {
+    let place = Place::new();
+    let program = place.write(name, "#!/bin/sh\nexec sh -c \"$CHILD\"\n");
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(program, executable).unwrap();
+    place
+}
+
 /// A stand-in for Pi that keeps its session where Pi does.
 fn pi_place() -> (Place, PathBuf) {
-    let place = Place::new();
+    let place = stand_in("pi");
     let folder = fs::canonicalize(place.path("")).unwrap();
     let name = folder.to_str().unwrap()[1..].replace('/', "-");
     let sessions = place.path(&format!("home/.pi/agent/sessions/--{name}--"));
     fs::create_dir_all(&sessions).unwrap();
     fs::write(sessions.join("2026-01-01T00-00-00Z_old.jsonl"), "{}\n").unwrap();
-    let pi = "#!/bin/sh\nexec sh -c \"$CHILD\"\n";
-    let pi = place.write("pi", pi);
-    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    fs::set_permissions(pi, executable).unwrap();
     (place, sessions)
 }
 
 /// Runs the stand-in with a script in which `$S` is the folder of sessions.
-fn pi(place: &Place, sessions: &std::path::Path, script: &str, arguments: &[&str]) -> Watched {
+fn run(
+    place: &Place,
+    name: &str,
+    sessions: &std::path::Path,
+    script: &str,
+    arguments: &[&str],
+) -> Watched {
     let child = script.replace("$S", sessions.to_str().unwrap());
-    let launcher = place.write("launch", format!("CHILD='{child}' exec \"$@\"\n"));
-    drop(launcher);
-    let watch = format!(
-        "'{}' watch {BUDGET} --record pi.jsonl -- ./pi",
-        crate::POLICYSIM
-    );
-    let line = format!(
-        "CHILD=\"{child}\"; export CHILD; {watch} {}",
-        arguments.join(" ")
-    );
-    let done = crate::finish(place.command("sh").args(["-c", &line]));
-    let record = super::lines(&fs::read_to_string(place.path("pi.jsonl")).unwrap());
+    let mark = Mark::new();
+    let mut command = place.command(crate::POLICYSIM);
+    mark.put(&mut command);
+    command
+        .arg("watch")
+        .args(BUDGET.split(' '))
+        .args(["--record", "agent.jsonl", "--", &format!("./{name}")])
+        .args(arguments)
+        .env("CHILD", child);
+    let done = crate::finish(&mut command);
+    mark.is_gone();
+    let record = super::lines(&fs::read_to_string(place.path("agent.jsonl")).unwrap());
     Watched { done, record }
+}
+
+fn pi(place: &Place, sessions: &std::path::Path, script: &str, arguments: &[&str]) -> Watched {
+    run(place, "pi", sessions, script, arguments)
 }
 
 fn states(watched: &Watched) -> Vec<String> {
@@ -225,7 +286,7 @@ fn pis_session_is_found_and_bound_by_the_rules() {
         ((Some(0), "exited"), vec!["unbound".into(), "bound".into()])
     );
     // No path and no content is in the record.
-    let text = fs::read_to_string(place.path("pi.jsonl")).unwrap();
+    let text = fs::read_to_string(place.path("agent.jsonl")).unwrap();
     assert!(
         !text.contains("t_new") && !text.contains("sessions/"),
         "{text}"
@@ -276,11 +337,45 @@ fn pis_session_is_found_and_bound_by_the_rules() {
     );
 }
 
+/// The logs of Claude Code and Codex are found where those keep them, and bound by the same rules.
+#[test]
+fn the_sessions_of_the_other_agents_are_found() {
+    let id = "0199aaaa-bbbb-7ccc-8ddd-eeeeffff0000";
+    for (name, log) in [
+        ("claude", format!("{id}.jsonl")),
+        ("codex", format!("rollout-2026-06-02T03-04-05-{id}.jsonl")),
+    ] {
+        let place = stand_in(name);
+        let sessions = if name == "claude" {
+            let folder = fs::canonicalize(place.path("")).unwrap();
+            let folder = folder.to_str().unwrap();
+            let folder = folder.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+            place.path(&format!("home/.claude/projects/{folder}"))
+        } else {
+            place.path("home/.codex/sessions/2026/06/02")
+        };
+        fs::create_dir_all(&sessions).unwrap();
+        let old = log.replace("0199aaaa", "0188aaaa");
+        fs::write(sessions.join(&old), "{}\n").unwrap();
+        let grows = |log: &str| {
+            format!("for i in 1 2 3 4 5 6 7 8 9; do echo x >> $S/{log}; sleep 0.2; done")
+        };
+        let alive = run(&place, name, &sessions, &grows(&log), &[]);
+        assert_eq!(alive.ended(), (Some(0), "exited"), "{name}");
+        assert_eq!(states(&alive), ["unbound", "bound"], "{name}");
+        // A log that was there before the start is another run's.
+        fs::remove_file(place.path("agent.jsonl")).unwrap();
+        let dead = run(&place, name, &sessions, &grows(&old), &[]);
+        assert_eq!(dead.ended(), (Some(124), "idle_timeout"), "{name}");
+        assert_eq!(states(&dead), ["unbound"], "{name}");
+    }
+}
+
 /// The session that the command's own stream names wins over what lies in the folder.
 #[test]
 fn a_header_that_names_another_session_unbinds() {
     let (place, sessions) = pi_place();
-    let header = r#"{\"type\":\"session\",\"id\":\"other\",\"cwd\":\"/\"}"#;
+    let header = r#"{"type":"session","id":"other","cwd":"/"}"#;
     let child = format!(
         "for i in 1 2 3; do echo x >> $S/t_new.jsonl; sleep 0.2; done; echo '{header}'; \
          for i in 1 2 3 4 5 6 7 8 9; do echo x >> $S/t_new.jsonl; sleep 0.2; done"

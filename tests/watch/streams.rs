@@ -197,6 +197,22 @@ fn the_other_streams_are_recognised() {
     }
 }
 
+/// A permission that a human is asked for pauses the clock from the request to the work that follows it.
+#[test]
+fn an_approval_parks_the_run() {
+    let ask = r#"{"type":"system","subtype":"init","session_id":"u1"}
+{"type":"assistant","message":{"id":"m1","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{}}]},"session_id":"u1"}
+{"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{}}}"#;
+    let end = r#"{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"x"}]},"session_id":"u1"}
+{"type":"result","subtype":"success","is_error":false,"session_id":"u1"}"#;
+    let steps = [ask, "sleep 1.8", end];
+    let parked = agent("--set pause.tool=none", &steps);
+    assert_eq!(parked.ended(), (Some(0), "exited"));
+    assert!(said(&parked).contains(&"approval_start") && said(&parked).contains(&"approval_end"));
+    let unparked = agent("--set pause.tool=none --set pause.human=none", &steps);
+    assert_eq!(unparked.ended(), (Some(124), "idle_timeout"));
+}
+
 /// The stand-in of the README: what it says that it waits for is waited for, what it does not say is a hang.
 #[test]
 fn the_stand_in_of_the_examples_does_what_the_readme_says() {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use std::{fs, thread};
 
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 
 use super::{Mark, lines};
 use crate::Place;
@@ -28,6 +29,7 @@ impl Terminal {
         grantpt(&ours).unwrap();
         unlockpt(&ours).unwrap();
         let theirs = ioctl_tiocgptpeer(&ours, flags).unwrap();
+        tcsetwinsize(&ours, size(24, 80)).unwrap();
         let mark = Mark::new();
         let mut shell = place.command("setsid");
         mark.put(&mut shell);
@@ -60,6 +62,15 @@ impl Terminal {
         let text = fs::read_to_string(self.place.path("r.jsonl")).unwrap_or_default();
         self.mark.is_gone();
         (done.stdout, lines(&text))
+    }
+}
+
+fn size(rows: u16, columns: u16) -> Winsize {
+    Winsize {
+        ws_row: rows,
+        ws_col: columns,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
     }
 }
 
@@ -96,15 +107,14 @@ fn ctrl_c_reaches_the_command() {
     assert_eq!(outcome["outcome"], "exited");
 }
 
-/// Ctrl-Z stops the command, and the time until it is continued is a human's. Without a shell that could continue the
-/// job, it is continued at once.
+/// Ctrl-Z stops the command. Without a shell that could continue the job, it is continued at once.
 #[test]
 fn ctrl_z_reaches_the_command() {
     let child = "echo ready; read name; echo \"hello $name\"";
     let mut terminal = Terminal::run(&format!("{WATCH} sh -c '{child}'"));
     terminal.until("\"stdout\"");
     terminal.keys.write_all(&[26]).unwrap();
-    terminal.until("human_wait_end");
+    terminal.until("host_resume");
     terminal.keys.write_all(b"you\n").unwrap();
     let (stdout, record) = terminal.end();
     assert_eq!(stdout, "ready\nhello you\n");
@@ -112,7 +122,7 @@ fn ctrl_z_reaches_the_command() {
         .iter()
         .filter_map(|line| line["event"].as_str())
         .collect();
-    assert!(kinds.contains(&"human_wait_start"), "{kinds:?}");
+    assert!(kinds.contains(&"host_suspend"), "{kinds:?}");
 }
 
 /// A kill gives the terminal back as well.
@@ -147,4 +157,62 @@ fn a_terminal_for_output_changes_no_byte() {
         .unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
     assert_eq!(bytes, b"a\nb\r\nc\t");
+}
+
+/// What tells its terminal's size at the start and whenever it is told of another one, until that is 40 x 100.
+const TELLS_ITS_SIZE: &str = "exec 3>&1; stty size <&3; \
+     trap 's=$(stty size <&3); echo $s; test \"$s\" = \"40 100\" && exit 0' WINCH; \
+     : > armed; while :; do sleep 0.05; done";
+
+/// The command's own terminal has the size of ours, also when that changes.
+#[test]
+fn a_terminal_for_output_follows_the_size_of_ours() {
+    // With our terminal as its input the command has been lent it, and the system tells the command alone of a change;
+    // without, watch alone.
+    for input in ["", "2>&0 < /dev/null"] {
+        let watch = WATCH.replace("--quiet", "--quiet --pty");
+        let script = format!("{watch} sh -c \"$CHILD\" {input}; echo \"status $?\"");
+        let script = format!(
+            "CHILD='{}'; {script}",
+            TELLS_ITS_SIZE.replace('\'', r"'\''")
+        );
+        let terminal = Terminal::run(&script);
+        terminal.until("\"stdout\"");
+        while !terminal.place.path("armed").exists() {
+            thread::sleep(Duration::from_millis(20));
+        }
+        tcsetwinsize(&terminal.keys, size(40, 100)).unwrap();
+        let (stdout, _) = terminal.end();
+        assert!(stdout.starts_with("24 80\n"), "{input}: {stdout}");
+        assert!(stdout.ends_with("40 100\nstatus 0\n"), "{input}: {stdout}");
+    }
+}
+
+/// Under a shell with jobs Ctrl-Z stops the job, `watch` and the command together, until the shell continues it. That
+/// is silence under no policy, not even one that pauses for nothing.
+#[test]
+fn ctrl_z_stops_the_job_and_the_shell_continues_it() {
+    let child = "echo ready; read name; echo \"hello $name\"";
+    let policy = "--policy no-mistakes-silence --set idle.window=3s";
+    let watch = WATCH.replace("--policy p.toml", policy);
+    let script = format!(
+        "set -m; {watch} sh -c '{child}'; test $? -gt 128 && echo stopped; sleep 6; fg > /dev/null; echo \"status $?\""
+    );
+    let mut terminal = Terminal::run(&script);
+    terminal.until("\"stdout\"");
+    terminal.keys.write_all(&[26]).unwrap();
+    terminal.until("host_resume");
+    terminal.keys.write_all(b"you\n").unwrap();
+    let (stdout, record) = terminal.end();
+    assert_eq!(stdout, "ready\nstopped\nhello you\nstatus 0\n");
+    let event = |kind: &str| record.iter().find(|line| line["event"] == kind).unwrap();
+    let stopped = event("host_suspend");
+    assert_eq!(stopped["name"], "stopped_job");
+    assert!(super::ms(stopped, "announced_ms") >= 5_500, "{stopped}");
+    // The time in which it was stopped is no time of the run.
+    assert!(super::ms(event("run_end"), "t_ms") < 6_000, "{record:#?}");
+    assert!(
+        record.iter().all(|line| line["fact"] != "fired"),
+        "{record:#?}"
+    );
 }

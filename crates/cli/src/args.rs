@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use policysim_report::form::{Form, Layout};
 use policysim_sim::cluster::Cluster;
 
 use crate::commands::gate::GateArgs;
@@ -99,6 +100,17 @@ pub(crate) enum OutputFormat {
     Csv,
     /// A Markdown table
     Markdown,
+}
+
+impl From<OutputFormat> for Form {
+    fn from(format: OutputFormat) -> Self {
+        match format {
+            OutputFormat::Table => Self::Text(Layout::Terminal),
+            OutputFormat::Markdown => Self::Text(Layout::Markdown),
+            OutputFormat::Csv => Self::Csv,
+            OutputFormat::Json => Self::Json,
+        }
+    }
 }
 
 /// How a replay is printed.
@@ -236,6 +248,7 @@ Examples:
   policysim gaps telemetry --policy pi-desktop-0119 --format json
   policysim gaps telemetry --recorded-idle 600s --tail
   policysim gaps telemetry --plot gaps.svg
+  policysim gaps telemetry --plot - --idle 60s..600s/60s
   policysim gaps local --against telemetry")]
 pub(crate) struct GapsArgs {
     #[command(flatten)]
@@ -264,9 +277,12 @@ pub(crate) struct GapsArgs {
     /// Show every interval: with sessions as units, independent, log-log Greenwood
     #[arg(long)]
     pub(crate) verbose: bool,
-    /// Also draw the survival curve into this .svg or .png file, or as text with -
+    /// Also draw the survival curve into this .svg or .png file, or as text with -; a terminal gets the text by itself
     #[arg(long, value_name = "FILE", conflicts_with_all = ["by", "against"])]
     pub(crate) plot: Option<PathBuf>,
+    /// Candidate windows to mark on that curve beside the policy's own
+    #[arg(long, value_name = "GRID", conflicts_with_all = ["by", "against"])]
+    pub(crate) idle: Option<String>,
     /// How to print
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: OutputFormat,
@@ -292,6 +308,32 @@ pub(crate) struct ReplayArgs {
     /// How to print
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: ReplayFormat,
+}
+
+/// On what terms cells are judged: what is asked of them, and what is taken for granted.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Terms {
+    /// Length of the parent's TaskWait [default: the policy's]
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) task_wait: Option<String>,
+    /// Largest acceptable share of healthy runs killed, at 95 % confidence [default: 1%]
+    #[arg(long, value_name = "RATE")]
+    pub(crate) max_false_kill: Option<String>,
+    /// What is taken as independent when a rate is limited
+    #[arg(long, value_enum, value_name = "UNIT", default_value_t)]
+    pub(crate) cluster: ClusterBy,
+    /// Accept only windows below TaskWait, so that a hang can settle inside one wait
+    #[arg(long)]
+    pub(crate) settle_within_wait: bool,
+    /// Idle limit under which the runs were recorded, where their kills do not show it: nothing is known beyond it
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) recorded_idle: Option<String>,
+    /// Share of runs that hang [default: a range from the runs labelled as hung]
+    #[arg(long, value_name = "RATE")]
+    pub(crate) hang_rate: Option<String>,
+    /// What a restart costs beyond the work lost [default: nothing]
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) restart_cost: Option<String>,
 }
 
 #[derive(Args, Debug)]
@@ -328,33 +370,14 @@ pub(crate) struct SweepArgs {
     /// Any other policy key and its values
     #[arg(long, value_name = "KEY=GRID")]
     pub(crate) axis: Vec<String>,
-    /// Length of the parent's TaskWait [default: the base policy's]
-    #[arg(long, value_name = "DURATION")]
-    pub(crate) task_wait: Option<String>,
     /// Show strata of the recommended cell by this key
     #[arg(long, value_enum, value_name = "KEY")]
     pub(crate) by: Option<SweepBy>,
-    /// Largest acceptable share of healthy runs killed, at 95 % confidence [default: 1%]
-    #[arg(long, value_name = "RATE")]
-    pub(crate) max_false_kill: Option<String>,
-    /// What is taken as independent when a rate is limited
-    #[arg(long, value_enum, value_name = "UNIT", default_value_t)]
-    pub(crate) cluster: ClusterBy,
-    /// Accept only windows below TaskWait, so that a hang can settle inside one wait
-    #[arg(long)]
-    pub(crate) settle_within_wait: bool,
+    #[command(flatten)]
+    pub(crate) terms: Terms,
     /// Also simulate parents that wait, for every cell: columns beside the closed form (`settle` says more)
     #[arg(long)]
     pub(crate) settle: bool,
-    /// Idle limit under which the runs were recorded, where their kills do not show it: nothing is known beyond it
-    #[arg(long, value_name = "DURATION")]
-    pub(crate) recorded_idle: Option<String>,
-    /// Share of runs that hang [default: a range from the runs labelled as hung]
-    #[arg(long, value_name = "RATE")]
-    pub(crate) hang_rate: Option<String>,
-    /// What a restart costs beyond the work lost [default: nothing]
-    #[arg(long, value_name = "DURATION")]
-    pub(crate) restart_cost: Option<String>,
     /// Name the runs that a cell kills: its number, or its settings as the JSON output labels them
     #[arg(long, value_name = "CELL")]
     pub(crate) list_kills: Option<String>,

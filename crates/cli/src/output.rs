@@ -109,6 +109,10 @@ pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
 
 /// A temporary file that ends up with the permissions of any new file.
 fn builder() -> tempfile::Builder<'static, 'static> {
+    #[cfg_attr(
+        not(unix),
+        expect(unused_mut, reason = "only Unix has permissions to set")
+    )]
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));

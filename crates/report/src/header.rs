@@ -1,11 +1,11 @@
 //! What every result says first: which data it is about, and the data's limits.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::units::grouped;
+use crate::units::{counted, grouped, verb};
 
 /// The data behind a result.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct DataHeader {
     /// What the user named: a dataset, `local`, `demo`, or the first path.
     pub name: String,
@@ -34,27 +34,39 @@ pub struct DataHeader {
 }
 
 impl DataHeader {
-    /// One line, and a line per caveat.
-    pub fn line(&self) -> String {
-        let mut text = format!("{}: {} runs", self.name, grouped(self.runs));
+    /// What the data are: name, runs, sources and days.
+    pub(crate) fn subject(&self) -> String {
+        let mut text = format!("{}: {}", self.name, counted(self.runs, "run"));
         if self.sources > 1 {
-            text.push_str(&format!(" of {} sources", grouped(self.sources)));
+            text.push_str(&format!(" of {}", counted(self.sources, "source")));
         }
         if !self.first_day.is_empty() {
             text.push_str(&format!(", {} to {}", self.first_day, self.last_day));
         }
+        text
+    }
+
+    /// How many lines could not be read.
+    pub(crate) fn unreadable(&self) -> String {
+        format!(
+            "{} of {} unreadable",
+            grouped(self.malformed_lines),
+            counted(self.lines, "line")
+        )
+    }
+
+    /// One line, and a line per caveat.
+    pub fn line(&self) -> String {
+        let mut text = self.subject();
         if self.open_runs > 0 {
             text.push_str(&format!(
-                " · {} end with their log",
-                grouped(self.open_runs)
+                " · {} {} with their log",
+                grouped(self.open_runs),
+                verb(self.open_runs, "end")
             ));
         }
         if self.malformed_lines > 0 {
-            text.push_str(&format!(
-                " · {} of {} lines unreadable",
-                grouped(self.malformed_lines),
-                grouped(self.lines)
-            ));
+            text.push_str(&format!(" · {}", self.unreadable()));
         }
         for caveat in &self.caveats {
             text.push('\n');

@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 pub mod charts;
+pub mod form;
 pub mod gaps;
 pub mod gate;
 pub mod header;

@@ -1,17 +1,21 @@
 //! What `policysim settle` prints: a row per policy and wait, and what parents make of it.
 
 use policysim_policy::{Millis, WaitMode, duration};
-use policysim_sim::settle::{Habits, Settlement};
+use policysim_sim::settle::{Habits, Numbers, Settlement};
 use policysim_sim::stats::{Estimate, QuantileEstimate, Status, json};
 
+use crate::form::{Layout, Printed};
 use crate::header::DataHeader;
 use crate::table::{Align, Table};
-use crate::units::{duration as human, grouped, hours, percent, percent_figures, wrapped};
+use crate::units::{
+    are, counted, duration as human, grouped, hours, percent, percent_figures, were,
+};
 
 mod in_sweep;
+mod intervals;
 mod settle_json;
 
-pub(crate) use in_sweep::{SWEEP_COLUMNS, sweep_columns, sweep_json, sweep_row};
+pub(crate) use in_sweep::{SWEEP_COLUMNS, sweep_columns, sweep_json, sweep_row, sweep_words};
 
 /// One simulated policy.
 #[derive(Clone, Debug)]
@@ -45,34 +49,35 @@ pub struct SettleResult {
     pub notes: Vec<String>,
 }
 
-impl SettleResult {
-    /// For a terminal: the table, notes, and the answer last.
-    pub fn to_text(&self) -> String {
-        self.render(Table::to_text, wrapped)
-    }
-
-    /// The same in Markdown.
-    pub fn to_markdown(&self) -> String {
-        self.render(Table::to_markdown, ToOwned::to_owned)
-    }
-
-    fn render(&self, print: impl Fn(&Table) -> String, lines: impl Fn(&str) -> String) -> String {
-        let mut text = lines(&format!("{}\n{}", self.data.line(), self.set_up()));
+impl Printed for SettleResult {
+    fn laid_out(&self, layout: Layout) -> String {
+        let mut text = layout.prose(&format!("{}\n{}", self.data.line(), self.set_up()));
         text.push_str("\n\n");
-        text.push_str(&print(&self.hangs_table()));
+        text.push_str(&layout.table(&self.hangs_table()));
         text.push('\n');
-        text.push_str(&print(&self.parents_table()));
+        text.push_str(&layout.table(&self.parents_table()));
         text.push('\n');
-        for note in self.remarks() {
-            text.push_str(&lines(&note));
+        if !self.cells.is_empty() {
+            text.push_str("The intervals of what stands above without one:\n\n");
+            text.push_str(&layout.table(&self.hang_intervals()));
+            text.push('\n');
+            text.push_str(&layout.table(&self.parent_intervals()));
             text.push('\n');
         }
-        text.push('\n');
-        text.push_str(&lines(&self.answer()));
-        text.push('\n');
+        text.push_str(&layout.remarks(&self.remarks(), &self.answer()));
         text
     }
 
+    fn csv(&self) -> Result<String, csv::Error> {
+        self.to_csv()
+    }
+
+    fn json(&self) -> Result<String, serde_json::Error> {
+        self.to_json()
+    }
+}
+
+impl SettleResult {
     /// Who was simulated.
     fn set_up(&self) -> String {
         let Some(first) = self.cells.first() else {
@@ -80,10 +85,10 @@ impl SettleResult {
         };
         let numbers = &first.settled.numbers;
         format!(
-            "{} parents with {} tasks each, {} runs · spawned {}, up to {} at once · {} of work around each wait · seed {}",
-            grouped(numbers.parents),
-            self.habits.tasks,
-            grouped(numbers.runs),
+            "{} with {} each, {} · spawned {}, up to {} at once · {} of work around each wait · seed {}",
+            counted(numbers.parents, "parent"),
+            counted(u64::from(self.habits.tasks), "task"),
+            counted(numbers.runs, "run"),
             match self.habits.spawn_every {
                 Millis::ZERO => "together".to_owned(),
                 every => format!("{} apart", duration::show(every)),
@@ -149,14 +154,16 @@ impl SettleResult {
         self.table(&columns, |settled| {
             vec![
                 grouped(settled.numbers.hangs),
-                share(&settled.settled_in_wait),
+                in_wait(settled),
                 settled.closed_form.map_or_else(dash, percent),
-                settled
-                    .known_within
-                    .iter()
-                    .map(|within| within.point.map_or_else(dash, percent))
-                    .collect::<Vec<_>>()
-                    .join(", "),
+                no_hang(settled).unwrap_or_else(|| {
+                    settled
+                        .known_within
+                        .iter()
+                        .map(|within| within.point.map_or_else(dash, percent))
+                        .collect::<Vec<_>>()
+                        .join(", ")
+                }),
                 format!(
                     "{} … {}",
                     quantile(&settled.knowledge[0]),
@@ -198,8 +205,8 @@ impl SettleResult {
                 share(&settled.misread),
                 share(ended),
                 format!(
-                    "{} runs, {}",
-                    grouped(numbers.duplicates),
+                    "{}, {}",
+                    counted(numbers.duplicates, "run"),
                     hours(numbers.duplicate_ms)
                 ),
             ]
@@ -211,8 +218,9 @@ impl SettleResult {
         let mut remarks = self.notes.clone();
         if self.left_out > 0 {
             remarks.push(format!(
-                "{} runs are left out: their record stops before they ended, so what they would have done is not known.",
-                grouped(self.left_out)
+                "{} {} left out: their record stops before they ended, so what they would have done is not known.",
+                counted(self.left_out, "run"),
+                are(self.left_out)
             ));
         }
         if self.nested_ppm > 0 {
@@ -222,6 +230,10 @@ impl SettleResult {
             ));
         }
         let numbers = || self.cells.iter().map(|cell| &cell.settled.numbers);
+        remarks.extend(without_hangs(self.cells.iter().map(|cell| &cell.settled)));
+        if let Some(words) = spared_words(&numbers) {
+            remarks.push(words);
+        }
         let alike: u64 = numbers().map(|numbers| numbers.retries_alike).sum();
         if alike > 0 {
             remarks.push(format!(
@@ -233,8 +245,9 @@ impl SettleResult {
         let refused = numbers().map(|numbers| numbers.refused).max().unwrap_or(0);
         if refused > 0 {
             remarks.push(format!(
-                "Up to {} spawns were refused because every slot was held; each was tried again.",
-                grouped(refused)
+                "Up to {} {} refused because every slot was held; each was tried again.",
+                counted(refused, "spawn"),
+                were(refused)
             ));
         }
         if self
@@ -311,10 +324,7 @@ impl SettleResult {
     }
 
     /// One row per cell, durations in ms, rates as shares.
-    ///
-    /// # Errors
-    /// Never for memory; the writer's errors are passed on.
-    pub fn to_csv(&self) -> Result<String, csv::Error> {
+    fn to_csv(&self) -> Result<String, csv::Error> {
         let mut writer = csv::Writer::from_writer(Vec::new());
         for (index, cell) in self.cells.iter().enumerate() {
             let fields = fields(index, cell);
@@ -405,7 +415,11 @@ fn counts(settled: &Settlement) -> Vec<(&'static str, u128)> {
         ("hangs_never_known", n(numbers.never_known)),
         ("hangs_given_up_before", n(numbers.hangs_given_up_before)),
         ("hangs_given_up", n(numbers.given_up)),
+        ("hang_unaware_ms", numbers.unaware_ms),
         ("false_kills", n(numbers.false_kills)),
+        ("true_kills", n(numbers.true_kills)),
+        ("unresolved_kills", n(numbers.unresolved_kills)),
+        ("hung_killed_early", n(numbers.hung_killed_early)),
         ("healthy_misread", n(numbers.misread)),
         ("healthy_stopped", n(numbers.stopped)),
         ("healthy_closed", n(numbers.closed)),
@@ -428,6 +442,7 @@ fn estimates(settled: &Settlement) -> Vec<(&'static str, &Estimate)> {
         ("known_within_1_wait", &settled.known_within[0]),
         ("known_within_2_waits", &settled.known_within[1]),
         ("known_within_3_waits", &settled.known_within[2]),
+        ("hang_to_knowledge_mean_ms", &settled.mean_knowledge),
         ("expiries_per_run", &settled.expiries_per_run),
         ("waits_per_run", &settled.waits_per_run),
         ("false_kill_rate", &settled.false_kills),
@@ -438,6 +453,46 @@ fn estimates(settled: &Settlement) -> Vec<(&'static str, &Estimate)> {
         ("blocked_share", &settled.blocked),
         ("slot_time_held_by_hung_share", &settled.slots_held),
     ]
+}
+
+/// Where nothing hangs, the words for it.
+fn no_hang(settled: &Settlement) -> Option<String> {
+    (settled.numbers.hangs == 0).then(|| "no hang".to_owned())
+}
+
+/// The share of hangs settled in the wait that they began in, or why there is none.
+fn in_wait(settled: &Settlement) -> String {
+    match no_hang(settled) {
+        Some(words) => words,
+        None if settled.numbers.hangs_in_wait == 0 => "none begins in a wait".to_owned(),
+        None => share(&settled.settled_in_wait),
+    }
+}
+
+/// In how many cells nothing is said of settling, because nothing hangs; `None` where that is no cell or every one.
+fn without_hangs<'s>(cells: impl ExactSizeIterator<Item = &'s Settlement>) -> Option<String> {
+    let all = cells.len();
+    let without = cells.filter(|cell| cell.numbers.hangs == 0).count();
+    (without > 0 && without < all).then(|| {
+        format!("In {without} of {all} cells no run comes to hang (n = 0): nothing is said of settling there.")
+    })
+}
+
+/// Kills that are no false ones, as the cells with the most of them have it.
+fn spared_words<'n, I>(cells: &dyn Fn() -> I) -> Option<String>
+where
+    I: Iterator<Item = &'n Numbers>,
+{
+    let most = |of: fn(&Numbers) -> u64| cells().map(of).max().unwrap_or(0);
+    let failed = most(|numbers| numbers.true_kills);
+    let unresolved = most(|numbers| numbers.unresolved_kills);
+    (failed + unresolved > 0).then(|| {
+        format!(
+            "No false kill is that of a run which failed anyway (up to {} in a cell), nor one of which the record cannot tell (up to {}).",
+            grouped(failed),
+            grouped(unresolved)
+        )
+    })
 }
 
 fn dash() -> String {

@@ -50,6 +50,8 @@ pub struct Origin {
     pub command: String,
     /// The command whose JSON every figure of the sweep comes from.
     pub sweep_command: String,
+    /// The command whose JSON the gap tables come from.
+    pub gaps_command: Option<String>,
     /// The same for the wider sweep behind the map.
     pub map_command: Option<String>,
     /// The version of policysim.
@@ -92,8 +94,6 @@ pub struct RunFacts {
     pub settled: SettledByWait,
     /// The most expensive false kill of the candidate; `None` when it kills no run falsely.
     pub shown: Option<Shown>,
-    /// What the page's controls choose among, beside the cells of the map.
-    pub explorer: Explorer,
 }
 
 /// Everything that a report says.
@@ -117,6 +117,8 @@ pub struct Report {
     pub candidate_in_map: Option<usize>,
     /// The cell that is the candidate itself, from 1; `None` when it is not among those swept.
     pub candidate_cell: Option<usize>,
+    /// What the page's controls choose among, beside the cells of the map.
+    pub explorer: Explorer,
     /// What only runs can tell.
     pub runs: Option<RunFacts>,
 }
@@ -185,11 +187,8 @@ impl Report {
         if let Some(runs) = &self.runs {
             add("settlement", charts::settlement(&runs.settled));
         }
-        let rates: Vec<f64> = self
-            .runs
-            .iter()
-            .flat_map(|runs| runs.explorer.costs.hang_rates.iter().map(|(_, rate)| *rate))
-            .collect();
+        let offered = &self.explorer.costs.hang_rates;
+        let rates: Vec<f64> = offered.iter().map(|(_, rate)| *rate).collect();
         add("hang-rate", charts::hang_rate(sweep, &rates));
         if let Some(shown) = self.runs.as_ref().and_then(|runs| runs.shown.as_ref()) {
             let window = self.candidate.policy.idle.window;

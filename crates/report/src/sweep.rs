@@ -17,10 +17,11 @@ use policysim_sim::strata::StratumKey;
 use policysim_sim::sweep::{Axis, Candidate};
 use policysim_sim::tally::{CellCounts, Part};
 
+use crate::form::{Layout, Printed};
 use crate::header::DataHeader;
 use crate::sizing::facts::short_key;
 use crate::table::{Align, Table};
-use crate::units::{duration as human, grouped, hours, percent, percent_figures, wrapped};
+use crate::units::{counted, duration as human, grouped, hours, percent, percent_figures};
 
 mod answer;
 mod sweep_json;
@@ -88,42 +89,36 @@ pub struct SweepResult {
     pub notes: Vec<String>,
 }
 
-impl SweepResult {
-    /// For a terminal: the table, what is unresolved, the worst stratum, and the answer last.
-    pub fn to_text(&self) -> String {
-        self.render(Table::to_text, wrapped)
-    }
-
-    /// The same in Markdown.
-    pub fn to_markdown(&self) -> String {
-        self.render(Table::to_markdown, ToOwned::to_owned)
-    }
-
-    fn render(&self, print: impl Fn(&Table) -> String, lines: impl Fn(&str) -> String) -> String {
-        let mut text = lines(&format!(
-            "{}\n{} cells over {} · TaskWait {} (settlement is the closed form for a start uniform in the wait)",
+impl Printed for SweepResult {
+    fn laid_out(&self, layout: Layout) -> String {
+        let mut text = layout.prose(&format!(
+            "{}\n{} over {} · TaskWait {} (settlement is the closed form for a start uniform in the wait)",
             self.data.line(),
-            grouped(self.cells.len() as u64),
+            counted(self.cells.len() as u64, "cell"),
             self.base,
             duration::show(self.task_wait),
         ));
         text.push_str("\n\n");
-        text.push_str(&print(&self.table()));
+        text.push_str(&layout.table(&self.table()));
         text.push('\n');
         if let Some(strata) = self.strata_table() {
-            text.push_str(&print(&strata));
+            text.push_str(&layout.table(&strata));
             text.push('\n');
         }
-        for note in self.remarks() {
-            text.push_str(&lines(&note));
-            text.push('\n');
-        }
-        text.push('\n');
-        text.push_str(&lines(&self.answer()));
-        text.push('\n');
+        text.push_str(&layout.remarks(&self.remarks(), &self.answer()));
         text
     }
 
+    fn csv(&self) -> Result<String, csv::Error> {
+        self.to_csv()
+    }
+
+    fn json(&self) -> Result<String, serde_json::Error> {
+        self.to_json()
+    }
+}
+
+impl SweepResult {
     fn shown(&self) -> Vec<usize> {
         let all = 0..self.cells.len();
         if self.cells.len() <= ROWS_SHOWN {
@@ -260,10 +255,7 @@ impl SweepResult {
     }
 
     /// One row per cell, durations in ms, rates as shares.
-    ///
-    /// # Errors
-    /// Never for memory; the writer's errors are passed on.
-    pub fn to_csv(&self) -> Result<String, csv::Error> {
+    fn to_csv(&self) -> Result<String, csv::Error> {
         let mut writer = csv::Writer::from_writer(Vec::new());
         let columns = self.columns();
         writer.write_record(columns.iter().map(|(name, _)| name.as_str()))?;

@@ -127,10 +127,15 @@ fn is_bidi_control(c: char) -> bool {
 
 /// Text in Markdown: what would be markup is escaped.
 pub fn escaped(cell: &str) -> String {
+    escaped_with(cell, "")
+}
+
+/// The same, with more that is escaped.
+pub(crate) fn escaped_with(cell: &str, more: &str) -> String {
     let mut text = String::new();
     for c in one_line(cell).chars() {
         match c {
-            '|' | '\\' | '`' | '*' | '_' | '[' | ']' => {
+            c if "|\\`*_[]".contains(c) || more.contains(c) => {
                 text.push('\\');
                 text.push(c);
             }

@@ -24,10 +24,8 @@ pub fn hours(ms: u128) -> String {
     if tenths < 1_000 {
         format!("{}.{} h", tenths / 10, tenths % 10)
     } else {
-        format!(
-            "{} h",
-            grouped(u64::try_from(tenths / 10).unwrap_or(u64::MAX))
-        )
+        let hours = (ms + 1_800_000) / 3_600_000;
+        format!("{} h", grouped(u64::try_from(hours).unwrap_or(u64::MAX)))
     }
 }
 
@@ -78,6 +76,28 @@ pub fn grouped(n: u64) -> String {
         text.push(digit);
     }
     text
+}
+
+/// A count with what it counts, whose plural ends in an s: `1 run`, `42,322 runs`.
+pub fn counted(n: u64, one: &str) -> String {
+    let plural = if n == 1 { "" } else { "s" };
+    format!("{} {one}{plural}", grouped(n))
+}
+
+/// A verb in the third person: `ends` after one, `end` after any other number.
+pub fn verb(n: u64, plural: &str) -> String {
+    let s = if n == 1 { "s" } else { "" };
+    format!("{plural}{s}")
+}
+
+/// `is` after one, `are` after any other number.
+pub const fn are(n: u64) -> &'static str {
+    if n == 1 { "is" } else { "are" }
+}
+
+/// `was` after one, `were` after any other number.
+pub const fn were(n: u64) -> &'static str {
+    if n == 1 { "was" } else { "were" }
 }
 
 /// A share as a percentage with two significant figures: `0.037 %`, `1.1 %`, `50 %`.
@@ -159,6 +179,16 @@ mod tests {
     }
 
     #[test]
+    fn hours_are_rounded_half_up() {
+        let check = |ms, expected: &str| assert_eq!(hours(ms), expected);
+        check(179_999, "0.0 h");
+        check(180_000, "0.1 h");
+        check(359_820_000, "100 h");
+        check(1_562_399_999, "434 h");
+        check(1_558_799_999, "433 h");
+    }
+
+    #[test]
     fn instants_have_a_day() {
         let check = |ms, expected: &str| assert_eq!(day(ms), expected);
         check(0, "1970-01-01");
@@ -176,6 +206,10 @@ mod tests {
         check(999, "999");
         check(1_000, "1,000");
         check(42_322_000, "42,322,000");
+        let check = |n, expected: &str| assert_eq!(counted(n, "run"), expected);
+        check(0, "0 runs");
+        check(1, "1 run");
+        check(42_322, "42,322 runs");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! are given on the other. And windows are tested from the largest down, at fixed other settings, each at the
 //! full error, up to the first that fails: the order is fixed by the grid, before the data are read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use policysim_policy::Millis;
 
@@ -13,7 +13,7 @@ use crate::run::{Fleet, RecordedEnd};
 use crate::stats::choice::{Half, can_split};
 use crate::stats::clusters::{SessionCounts, reliable_deff};
 use crate::stats::verdict::{Decision, KEYS_MATTER, RunCounts, check_rate, check_rate_by_key};
-use crate::stats::{Level, RateTable, rates};
+use crate::stats::{Estimate, Level, RateTable, rates};
 use crate::sweep::{Candidate, halves, sized_runs};
 use crate::tally::{Part, Tally};
 
@@ -211,6 +211,15 @@ pub struct Judge<'a> {
     max_rate: f64,
     level: Level,
     table: RateTable,
+    /// By kills, worst kills and runs.
+    rulings: HashMap<(u64, u64, u64), Ruling>,
+}
+
+/// What counts alone decide.
+#[derive(Clone, Copy, Debug)]
+struct Ruling {
+    decision: Decision,
+    needed: Option<u64>,
 }
 
 impl<'a> Judge<'a> {
@@ -221,7 +230,35 @@ impl<'a> Judge<'a> {
             max_rate,
             level,
             table: RateTable::new(level),
+            rulings: HashMap::new(),
         }
+    }
+
+    /// The rate of those kills with its two-sided interval.
+    pub fn rate(&mut self, kills: u64, runs: u64) -> Estimate {
+        self.table.rate(kills, runs)
+    }
+
+    fn ruling(&mut self, counts: RunCounts) -> Ruling {
+        let (worst, max, level) = (counts.worst_kills(), self.max_rate, self.level);
+        let key = (counts.kills, worst, counts.runs);
+        *self.rulings.entry(key).or_insert_with(|| {
+            let decision = if counts.runs == 0 {
+                Decision::Inconclusive
+            } else if rates::exceeds(counts.kills, counts.runs, max, level, 1) {
+                Decision::Fail
+            } else if rates::certifies(worst, counts.runs, max, level) {
+                Decision::Pass
+            } else {
+                Decision::Inconclusive
+            };
+            Ruling {
+                decision,
+                needed: (decision != Decision::Pass)
+                    .then(|| rates::runs_needed(worst, max, level))
+                    .flatten(),
+            }
+        })
     }
 
     /// The verdict on a part of the runs.
@@ -242,25 +279,14 @@ impl<'a> Judge<'a> {
                 };
             }
         }
-        let (max, level) = (self.max_rate, self.level);
-        let decision = if counts.runs == 0 {
-            Decision::Inconclusive
-        } else if rates::exceeds(counts.kills, counts.runs, max, level, 1) {
-            Decision::Fail
-        } else if rates::certifies(worst, counts.runs, max, level) {
-            Decision::Pass
-        } else {
-            Decision::Inconclusive
-        };
+        let Ruling { decision, needed } = self.ruling(counts);
         Verdict {
             counts,
             upper: self.table.limits(worst, counts.runs).upper,
             decision,
             unit_deff: deff,
             by_unit: false,
-            needed: (decision != Decision::Pass)
-                .then(|| rates::runs_needed(worst, max, level))
-                .flatten(),
+            needed,
         }
     }
 

@@ -1,12 +1,14 @@
 //! From counts to figures, the Pareto front and one recommended cell.
 
+use std::collections::HashMap;
+
 use policysim_policy::Millis;
 
 use crate::certify::{Evidence, Judge, Plan, Tested, Tests, TieRule, Verdict, shared_level, test};
 use crate::stats::detector::MS_PER_HOUR;
 use crate::stats::paired::{self, Discordant, PairedDifference};
 use crate::stats::verdict::Decision;
-use crate::stats::{Estimate, Interval, Level, Prob, QuantileEstimate, rates};
+use crate::stats::{Estimate, Interval, Level, Prob, QuantileEstimate, RankTable, rates};
 use crate::sweep::{Candidate, settling_lag};
 use crate::tally::{CellCounts, Part};
 
@@ -65,11 +67,15 @@ pub fn figures(
     context: &Context<'_>,
 ) -> Vec<CellFigures> {
     let max = context.constraints.max_false_kill.map_or(1.0, Prob::to_f64);
-    let mut judge = Judge::new(&context.evidence.units, max, Level::P95);
+    let mut remembered = Remembered {
+        judge: Judge::new(&context.evidence.units, max, Level::P95),
+        pairs: HashMap::new(),
+        ranks: RankTable::new(Level::P95),
+    };
     candidates
         .iter()
         .zip(cells)
-        .map(|(candidate, cell)| figure(candidate, cell, context, &mut judge))
+        .map(|(candidate, cell)| figure(candidate, cell, context, &mut remembered))
         .collect()
 }
 
@@ -94,11 +100,19 @@ pub struct Context<'a> {
     pub kills_missing: bool,
 }
 
+/// Intervals that cells share, by the counts that they hang on.
+struct Remembered<'a> {
+    judge: Judge<'a>,
+    /// By the runs on which a cell and the base differ, and whether their windows are nested.
+    pairs: HashMap<(Discordant, bool), PairedDifference>,
+    ranks: RankTable,
+}
+
 fn figure(
     candidate: &Candidate,
     cell: &CellCounts,
     context: &Context<'_>,
-    judge: &mut Judge<'_>,
+    remembered: &mut Remembered<'_>,
 ) -> CellFigures {
     let tally = &cell.all.tally;
     let (lag, window) = (
@@ -109,14 +123,17 @@ fn figure(
     let per_run = |count: u64| (tally.runs > 0).then(|| count as f64 / tally.runs as f64);
     let nested_in_base = differs_in_window_only(&candidate.policy, context.base)
         && (cell.against_base.only_first == 0 || cell.against_base.only_second == 0);
-    let false_kill_rate = rates::rate(tally.false_kills, tally.runs, Level::P95);
+    let false_kill_rate = remembered.judge.rate(tally.false_kills, tally.runs);
     let active_hours = context.active_ms as f64 / MS_PER_HOUR;
     let per_hour = |rate: f64| rate * tally.runs as f64 / active_hours;
     CellFigures {
         false_kill_rate,
         unresolved_rate_up: per_run(tally.worst_kills()),
-        verdict: judge.verdict(&cell.all, TieRule::TimerFirst),
-        base_minus_this: compare(cell.against_base, nested_in_base),
+        verdict: remembered.judge.verdict(&cell.all, TieRule::TimerFirst),
+        base_minus_this: *remembered
+            .pairs
+            .entry((cell.against_base, nested_in_base))
+            .or_insert_with(|| compare(cell.against_base, nested_in_base)),
         nested_in_base,
         false_kills_per_hour: (context.active_ms > 0)
             .then(|| tally.false_kills as f64 / active_hours),
@@ -128,7 +145,7 @@ fn figure(
         } else {
             Interval::none()
         },
-        detection: detection(cell, window),
+        detection: detection(cell, window, &mut remembered.ranks),
         hang_cost_ms: part_hang_cost(candidate, &cell.all),
         settle_share: settled.map(|settled| share_settled(settled, context.task_wait)),
         settles_within_wait: settled.is_some_and(|settled| settled < context.task_wait),
@@ -170,17 +187,14 @@ fn part_hang_cost(candidate: &Candidate, part: &Part) -> Option<u128> {
     window.map(|window| u128::from(window.as_u64()))
 }
 
-fn detection(cell: &CellCounts, window: Option<Millis>) -> Detection {
+fn detection(cell: &CellCounts, window: Option<Millis>, ranks: &mut RankTable) -> Detection {
     if cell.all.hung == 0 {
         return window.map_or(Detection::Never, Detection::ClosedForm);
     }
-    let quantile = |p: &str| {
-        let p: Prob = p.parse().expect("a literal probability");
-        crate::stats::quantile(&cell.detection_ms, p)
-    };
+    let mut quantile = |p| ranks.quantile(&cell.detection_ms, p);
     Detection::Measured {
-        p50: quantile("0.5"),
-        p99: quantile("0.99"),
+        p50: quantile(Prob::P50),
+        p99: quantile(Prob::P99),
         missed: cell.hung_missed,
     }
 }

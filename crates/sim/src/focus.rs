@@ -3,7 +3,7 @@
 use policysim_policy::Policy;
 
 use crate::certify::Evidence;
-use crate::hang_cost::HangCost;
+use crate::hang_cost::{HangCost, Unaware};
 use crate::resampled::{
     DetectorLimits, SessionCosts, detector_limits, session_costs, session_silences,
 };
@@ -56,7 +56,7 @@ pub fn focus(
     fleet: &Fleet,
     base: &Policy,
     candidates: &[Candidate],
-    cost: &HangCost,
+    (cost, unaware): (&HangCost, &Unaware),
     evidence: &Evidence,
     how: Resampling,
 ) -> Option<Focus> {
@@ -64,9 +64,10 @@ pub fn focus(
     let policy = &candidates[cell].policy;
     let half = |half: Half| move |run: &Run| half_of(run, how.seed) == half;
     let everyone = |_: &Run| true;
-    let on = |policy: &Policy, keep: &(dyn Fn(&Run) -> bool + Sync)| {
-        session_costs(fleet, policy, cost.options.restart, keep)
+    let on = |policy: &Policy, hang_ms: Option<u64>, keep: &(dyn Fn(&Run) -> bool + Sync)| {
+        session_costs(fleet, policy, cost.options.restart, keep).with_hangs_of(hang_ms)
     };
+    let own_ms = unaware.of_cell(cell);
     let sampled = |costs: &SessionCosts| {
         Some(Sampled {
             point_ms: costs.per_run_ms(hang_rate)?,
@@ -76,11 +77,11 @@ pub fn focus(
     };
     let (ranked, certify) = if evidence.is_split() {
         (
-            on(policy, &half(Half::Select)),
-            Some(on(policy, &half(Half::Certify))),
+            on(policy, own_ms, &half(Half::Select)),
+            Some(on(policy, own_ms, &half(Half::Certify))),
         )
     } else {
-        (on(policy, &everyone), None)
+        (on(policy, own_ms, &everyone), None)
     };
     let mut rivals = vec![(Rival::Base, base)];
     if let Ok(cheapest) = cost.cheapest
@@ -96,10 +97,14 @@ pub fn focus(
         .into_iter()
         .filter(|(_, rival)| *rival != policy)
         .filter_map(|(rival, other)| {
+            let hang_ms = match rival {
+                Rival::Base => unaware.of_base(),
+                Rival::Cell(cell) => unaware.of_cell(cell),
+            };
             let other = if evidence.is_split() {
-                on(other, &half(Half::Certify))
+                on(other, hang_ms, &half(Half::Certify))
             } else {
-                on(other, &everyone)
+                on(other, hang_ms, &everyone)
             };
             let sampled = Sampled {
                 point_ms: judged.per_run_ms(hang_rate)? - other.per_run_ms(hang_rate)?,

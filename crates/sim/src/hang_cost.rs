@@ -1,11 +1,13 @@
 //! What a window costs per run, and for which hang rates it is the cheapest (statistics section 11).
 //!
 //! The unit is the run: a false kill costs the active time thrown away plus a restart, a hang the slot time
-//! until it settles. Runs that the record cannot tell count as false kills, which makes the cost a bound.
+//! until it settles, or what it holds until the parent knows of it, where parents were simulated. Runs that the
+//! record cannot tell count as false kills, which makes the cost a bound.
 
 use policysim_policy::Millis;
 
 use crate::certify::Evidence;
+use crate::settle::Settlement;
 use crate::stats::cost::{self, CostModel, hang_interval};
 use crate::stats::{Interval, Level, Prob};
 use crate::sweep::{Candidate, settling_lag};
@@ -39,6 +41,67 @@ impl RateSource {
             Self::Labelled => "labelled_hangs",
             Self::NoneLabelled => "no_labelled_hang",
         }
+    }
+}
+
+/// What a hang is charged for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum HangTime {
+    /// The time until a simulated parent knows of it.
+    Knowledge,
+    /// The slot time that hung runs of the record lose.
+    Slot,
+    /// The window and its lags: no run of the record is known to have hung.
+    Window,
+}
+
+impl HangTime {
+    /// The source's name in output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Knowledge => "parents_knowledge_simulated",
+            Self::Slot => "slot_measured",
+            Self::Window => "window_and_lag",
+        }
+    }
+}
+
+/// How long a hang goes on on average until the parent knows of it, whole ms, by simulation over all runs: the two halves
+/// of a split share it. Empty where parents were not simulated, or some cell's met no hang.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Unaware {
+    cells: Vec<u64>,
+    base: u64,
+}
+
+impl Unaware {
+    /// That of every cell, and of the policy that they are compared with.
+    pub fn new(cells: &[Settlement], base: &Settlement) -> Self {
+        let mean = |settled: &Settlement| {
+            let numbers = &settled.numbers;
+            let mean = numbers.unaware_ms.checked_div(u128::from(numbers.hangs))?;
+            u64::try_from(mean).ok()
+        };
+        let all: Option<Vec<u64>> = cells.iter().map(mean).collect();
+        match (all, mean(base)) {
+            (Some(cells), Some(base)) => Self { cells, base },
+            _ => Self::default(),
+        }
+    }
+
+    /// Whether there is none.
+    pub const fn is_empty(&self) -> bool {
+        self.cells.is_empty()
+    }
+
+    /// That of a cell.
+    pub fn of_cell(&self, cell: usize) -> Option<u64> {
+        self.cells.get(cell).copied()
+    }
+
+    /// That of the policy that cells are compared with.
+    pub fn of_base(&self) -> Option<u64> {
+        (!self.is_empty()).then_some(self.base)
     }
 }
 
@@ -119,6 +182,8 @@ pub struct HangCost {
     pub rates: Interval,
     /// Where they come from.
     pub source: RateSource,
+    /// What a hang is charged for.
+    pub hang_time: HangTime,
     /// The window with the least largest regret over the rates, or the cheapest at the given one.
     pub cheapest: Result<Cheapest, Refusal>,
     /// The cheapest at the posterior mean of the hang rate, where none is given.
@@ -132,7 +197,7 @@ pub struct HangCost {
 /// Prices the cells of one sequence; `focus` is the cell whose cost is told.
 pub fn hang_cost(
     candidates: &[Candidate],
-    cells: &[CellCounts],
+    (cells, unaware): (&[CellCounts], &Unaware),
     sequence: &[usize],
     focus: Option<usize>,
     evidence: &Evidence,
@@ -156,10 +221,14 @@ pub fn hang_cost(
             cell.all.clone()
         }
     };
+    let price = |index: usize, part: &Part| {
+        let unaware_ms = unaware.of_cell(index);
+        Price::of(&candidates[index], part, options.restart, unaware_ms)
+    };
     let priced: Vec<(usize, Price)> = sequence
         .iter()
         .filter_map(|&index| {
-            let price = Price::of(&candidates[index], &ranked(&cells[index]), options.restart)?;
+            let price = price(index, &ranked(&cells[index]))?;
             Some((index, price))
         })
         .collect();
@@ -169,6 +238,11 @@ pub fn hang_cost(
         hangs,
         rates,
         source,
+        hang_time: match hangs {
+            _ if !unaware.is_empty() => HangTime::Knowledge,
+            0 => HangTime::Window,
+            _ => HangTime::Slot,
+        },
         cheapest: Err(Refusal::NothingToCompare),
         bayes: None,
         ranges: Vec::new(),
@@ -178,10 +252,7 @@ pub fn hang_cost(
         let hang_rate = options
             .hang_rate
             .map_or((hangs as f64 + 0.5) / (runs as f64 + 1.0), Prob::to_f64);
-        let price = |part: &Part| {
-            let price = Price::of(&candidates[index], part, options.restart)?;
-            price.per_run_ms(hang_rate)
-        };
+        let price = |part: &Part| price(index, part)?.per_run_ms(hang_rate);
         answer.focus = Some(CellCost {
             cell: index,
             hang_rate,
@@ -256,14 +327,20 @@ struct Price {
 
 impl Price {
     /// `None` for a window that is off, whose hangs have no end.
-    fn of(candidate: &Candidate, part: &Part, restart: Millis) -> Option<Self> {
+    fn of(
+        candidate: &Candidate,
+        part: &Part,
+        restart: Millis,
+        unaware_ms: Option<u64>,
+    ) -> Option<Self> {
         let window = candidate.policy.idle.window?;
         let kills = u128::from(part.tally.worst_kills());
         let false_kill_cost =
             part.work_lost_ms + part.doubtful_work_ms + kills * u128::from(restart.as_u64());
-        let hang_cost = match u128::from(part.hung) {
-            0 => u128::from(window.plus(settling_lag(&candidate.policy)).as_u64()),
-            hung => part.slot_lost_ms / hung,
+        let hang_cost = match (unaware_ms, u128::from(part.hung)) {
+            (Some(ms), _) => u128::from(ms),
+            (None, 0) => u128::from(window.plus(settling_lag(&candidate.policy)).as_u64()),
+            (None, hung) => part.slot_lost_ms / hung,
         };
         let capped = |cost: u128| u64::try_from(cost).unwrap_or(u64::MAX);
         Some(Self {

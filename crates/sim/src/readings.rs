@@ -11,13 +11,10 @@ use crate::silence::{gaps, without_limits};
 use crate::stats::compounding::{Compounding, mean_run_rate, mean_run_rate_of};
 use crate::stats::detector::{Qos, qos};
 
-use crate::stats::traps::{AbortEnvelope, Truncation, abort_envelope_of, truncation};
+use crate::stats::traps::{AbortEnvelope, Truncation, abort_envelope_of, is_near, missing_kills};
 use crate::stats::{Counts, Level};
 use crate::stretches::Stretches;
 use crate::sweep::{Candidate, sized_runs};
-
-/// Recorded kills whose silences lie within this share of each other were one limit's.
-const ONE_LIMIT_PERCENT: u64 = 2;
 
 /// The readings of all runs that are not labelled as hung, under one structure.
 #[derive(Clone, Debug, Default)]
@@ -257,18 +254,8 @@ impl Recorded {
                 .filter(|&limit_ms| longest_ms <= limit_ms)
                 .map(|limit_ms| (limit_ms, LimitSource::RecordedKills)),
         };
-        if let Some((limit_ms, _)) = self.limit {
-            // A kill with nothing before it is one whose gap is not in the record. One after a shorter silence was
-            // another limit's.
-            let near = |&(ms, _): &(u64, u64)| ms == 0 || within(ms, limit_ms) || ms >= limit_ms;
-            let idle_kills: Counts = killed_ms.iter().filter(near).collect();
-            let censored: Counts = idle_kills
-                .iter()
-                .filter(|&(ms, _)| ms > 0)
-                .map(|(ms, runs)| (ms.max(limit_ms), runs))
-                .collect();
-            self.truncation = truncation(ended, &censored, limit_ms, idle_kills.total());
-        }
+        let limit_ms = self.limit.map(|(limit_ms, _)| limit_ms);
+        self.truncation = missing_kills(ended, killed_ms, &Counts::default(), limit_ms);
     }
 
     /// Bounds of the kill rate per gap of a window over what aborted gaps might have become; `None` without any.
@@ -283,10 +270,6 @@ impl Recorded {
     }
 }
 
-fn within(ms: u64, limit_ms: u64) -> bool {
-    u128::from(ms.abs_diff(limit_ms)) * 100 <= u128::from(limit_ms) * u128::from(ONE_LIMIT_PERCENT)
-}
-
 /// The shortest of the silences before kills that lie near their median, where they are the most.
 fn one_limit(killed_ms: &Counts) -> Option<u64> {
     let silences: Counts = killed_ms.iter().filter(|&(ms, _)| ms > 0).collect();
@@ -297,7 +280,7 @@ fn one_limit(killed_ms: &Counts) -> Option<u64> {
     })?;
     let near: Counts = silences
         .iter()
-        .filter(|&(ms, _)| within(ms, median))
+        .filter(|&(ms, _)| is_near(ms, median))
         .collect();
     (2 * near.total() > silences.total())
         .then(|| near.iter().next().map(|(ms, _)| ms))

@@ -46,6 +46,8 @@ pub struct SessionCosts {
     sessions: Vec<SessionCost>,
     /// What a hang costs where no run is labelled as one: the window and its settling lag.
     unseen_hang_ms: u64,
+    /// What a hang costs whatever the record's hung runs lost.
+    known_hang_ms: Option<u64>,
 }
 
 impl SessionCosts {
@@ -54,6 +56,16 @@ impl SessionCosts {
         Self {
             sessions,
             unseen_hang_ms,
+            known_hang_ms: None,
+        }
+    }
+
+    /// The same with hangs that cost so much each, where that is known from elsewhere; the record's are then not looked at.
+    #[must_use]
+    pub fn with_hangs_of(self, ms: Option<u64>) -> Self {
+        Self {
+            known_hang_ms: ms,
+            ..self
         }
     }
 
@@ -76,10 +88,11 @@ impl SessionCosts {
             sum.hung += session.hung;
             sum.slot_lost_ms += session.slot_lost_ms;
         }
-        let hang_ms = match sum.hung {
-            0 => self.unseen_hang_ms as f64,
+        let hang_ms = match (self.known_hang_ms, sum.hung) {
+            (Some(ms), _) => ms as f64,
+            (None, 0) => self.unseen_hang_ms as f64,
             // whole milliseconds, as `hang_cost` compares them
-            hung => (sum.slot_lost_ms / u128::from(hung)) as f64,
+            (None, hung) => (sum.slot_lost_ms / u128::from(hung)) as f64,
         };
         (sum.runs > 0).then(|| {
             (1.0 - hang_rate) * sum.false_kill_cost_ms as f64 / sum.runs as f64
@@ -100,7 +113,10 @@ impl SessionCosts {
         };
         let (kills, hangs) = (
             with(|session| session.false_kill_cost_ms > 0),
-            with(|session| session.hung > 0),
+            match self.known_hang_ms {
+                Some(_) => 0,
+                None => with(|session| session.hung > 0),
+            },
         );
         if let Some(reason) = too_few(kills).or_else(|| (hangs > 0).then(|| too_few(hangs))?) {
             return Bootstrap::missing(reason);

@@ -4,12 +4,21 @@
 use std::sync::Arc;
 
 use policysim_policy::{Kind, Millis, OnExpiry, OnTimeout, Outcome, Policy, TaskWait, presets};
+use policysim_sim::certify::Evidence;
+use policysim_sim::cluster::Cluster;
+use policysim_sim::hang_cost::{HangTime, Options, Unaware, hang_cost};
 use policysim_sim::run::{EventFlags, Fleet, RecordedEnd, Run, RunEvent};
 use policysim_sim::settle::{
     Cast, Changes, Course, Habits, Happening, How, Reaction, Session, Settlement, settlement,
 };
 use policysim_sim::stats::bootstrap::Indices;
 use policysim_sim::stats::detector::settled_in_wait;
+use policysim_sim::strata::Strata;
+use policysim_sim::sweep::{Candidate, Grouping, sized_runs, sweep};
+use policysim_sim::tally::{CellCounts, Part, Tally};
+
+#[path = "common/random.rs"]
+mod random;
 
 const MINUTE: u64 = 60_000;
 
@@ -441,4 +450,151 @@ fn threads_change_nothing() {
         one.numbers.hangs
     );
     assert_eq!(one.numbers.runs, 400);
+}
+
+/// A parent that stops what an expired wait leaves unsettled knows of a hang at the kill or at the expiry, whichever
+/// comes first: for starts uniform in a wait T, `w - w^2 / 2T` on average.
+#[test]
+fn a_hang_costs_until_the_parent_knows() {
+    let even = (0..2000).map(|part| run(part * 300 + 150, RecordedEnd::Hung));
+    let fleet = fleet(even.collect());
+    let stopping = Habits {
+        on_expiry: Some(Reaction::Stop),
+        ..alone()
+    };
+    // 300 - 300^2 / 1200 = 225 s, 180 - 180^2 / 1200 = 153 s; a parent that waits again knows at the kill
+    for (window_s, habits, expected_ms) in [
+        (300, &stopping, 225_000),
+        (180, &stopping, 153_000),
+        (300, &alone(), 300_000),
+    ] {
+        let policy = policy(window_s);
+        let settled = settle(&policy, &fleet, habits);
+        assert_eq!(settled.numbers.hangs, 2000);
+        let mean = settled.mean_knowledge.point.unwrap();
+        assert!((mean - f64::from(expected_ms)).abs() < 1e-6, "{mean}");
+
+        // 1,000 runs, ten false kills of 100 s each, and the record's own hangs, which then do not matter
+        let tally = Tally {
+            runs: 1000,
+            false_kills: 10,
+            ..Tally::default()
+        };
+        let cell = CellCounts {
+            all: Part {
+                tally,
+                work_lost_ms: 1_000_000,
+                hung: 2,
+                slot_lost_ms: 2 * 300_000,
+                ..Part::default()
+            },
+            ..CellCounts::default()
+        };
+        let candidate = Candidate {
+            policy,
+            settings: Vec::new(),
+        };
+        let evidence = Evidence::of_units([(0, 1000)].into(), [(0, 1000)].into(), 1, None);
+        let options = Options {
+            hang_rate: Some("0.02".parse().unwrap()),
+            ..Options::default()
+        };
+        let cost = |unaware: &Unaware| {
+            let cells = [cell.clone()];
+            let found = hang_cost(
+                std::slice::from_ref(&candidate),
+                (&cells, unaware),
+                &[0],
+                Some(0),
+                &evidence,
+                options,
+            );
+            (found.hang_time, found.focus.unwrap().ranked_ms.unwrap())
+        };
+        let known = Unaware::new(std::slice::from_ref(&settled), &settled);
+        let (source, ms) = cost(&known);
+        assert_eq!(source, HangTime::Knowledge);
+        let expected = 0.98 * 1000.0 + 0.02 * f64::from(expected_ms);
+        assert!((ms - expected).abs() < 1e-6, "{ms} is not {expected}");
+        let (source, ms) = cost(&Unaware::default());
+        assert_eq!(source, HangTime::Slot);
+        assert!((ms - (980.0 + 6000.0)).abs() < 1e-6, "{ms}");
+    }
+}
+
+/// A killed run that failed anyway is no false kill, nor is one of which the record cannot tell: as a replay judges them.
+#[test]
+fn kills_are_judged_as_a_replay_judges_them() {
+    let mut failed = run(60_000, RecordedEnd::Failed);
+    failed.end_ms = 500_000;
+    let mut aborted = run(60_000, RecordedEnd::Aborted);
+    aborted.end_ms = 500_000;
+    let mut back = run(60_000, RecordedEnd::Failed);
+    back.events.push(event(400_000, Kind::MessageUpdate));
+    back.end_ms = 500_000;
+    let numbers = settle(&policy(300), &fleet(vec![failed, aborted, back]), &alone()).numbers;
+    assert_eq!(
+        (
+            numbers.false_kills,
+            numbers.true_kills,
+            numbers.unresolved_kills
+        ),
+        (1, 1, 1)
+    );
+
+    // Alone with its parent, a delegate meets what a replay of its run meets.
+    let mut kills = [0_u64; 3];
+    for seed in 0..300 {
+        let mut draw = random::Draw::new(seed ^ 0x5e77);
+        let shape = random::shaped(&mut draw);
+        let mut policy = random::numbered(&mut draw, &shape);
+        policy.kill = Policy::default().kill;
+        policy.on_timeout = OnTimeout::default();
+        let fleet = random::fleet(&mut draw, 20);
+        let candidates = [Candidate {
+            policy: policy.clone(),
+            settings: Vec::new(),
+        }];
+        let known: Vec<Run> = sized_runs(&fleet)
+            .filter(|run| {
+                use RecordedEnd::{Aborted, Completed, Failed, Hung};
+                matches!(run.end, Aborted | Completed | Failed | Hung)
+            })
+            .cloned()
+            .collect();
+        let fleet = Fleet {
+            runs: known,
+            symbols: fleet.symbols,
+        };
+        let grouping = Grouping {
+            base: &policy,
+            strata: &Strata::new(&fleet, &[]),
+            halves: &[],
+            cluster: Cluster::Run,
+        };
+        let cell = &sweep(&fleet, &candidates, grouping, &|_| {})[0];
+        let habits = Habits {
+            on_expiry: Some(Reaction::WaitAgain),
+            ..alone()
+        };
+        let numbers = settle(&policy, &fleet, &habits).numbers;
+        let tally = cell.all.tally;
+        let of_sweep = [
+            tally.false_kills,
+            cell.true_kills,
+            tally.unresolved_kills,
+            cell.hung_killed_early,
+        ];
+        let of_parents = [
+            numbers.false_kills,
+            numbers.true_kills,
+            numbers.unresolved_kills,
+            numbers.hung_killed_early,
+        ];
+        assert_eq!(of_parents, of_sweep, "seed {seed}: {policy:?}");
+        for (sum, kills_here) in kills.iter_mut().zip(of_sweep) {
+            *sum += kills_here;
+        }
+    }
+    assert!(kills.iter().all(|&kills| kills > 50), "{kills:?}");
 }

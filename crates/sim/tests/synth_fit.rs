@@ -9,7 +9,7 @@ use policysim_policy::Kind;
 use policysim_sim::run::{EventFlags, Fleet, Run, RunEvent, RunStatus, Symbols, Wait, WaitKind};
 use policysim_sim::stats::{Counts, Level, Prob, quantile_of_counts};
 use policysim_sim::synth::fit::{fit, fit_samples};
-use policysim_sim::synth::{Generator, Model, Options, Quantiles, RunFigure, Sampling};
+use policysim_sim::synth::{Generator, Model, Options, Sampling};
 
 fn model(name: &str) -> Model {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -52,64 +52,6 @@ fn agrees(source: &Counts, got: &Counts, p: Prob, percent: u64) -> bool {
     };
     let band = at(source, off(-3_000))..=at(source, off(3_000));
     found.abs_diff(expected) * 100 <= expected * percent || band.contains(&found)
-}
-
-/// The marginals of the committed models at 100,000 runs: within 2 %, p99.9 within its 99 % order-statistic interval.
-#[test]
-fn the_marginals_of_the_committed_models_are_drawn() {
-    for name in ["adr-0129.toml", "public-2026.toml"] {
-        let model = model(name);
-        let populations: Vec<String> = model
-            .populations()
-            .map(|(name, _)| name.to_owned())
-            .collect();
-        for population in populations {
-            let options = options(100_000, Sampling::Stratified);
-            let generator = Generator::new(&model, Some(&population), options).unwrap();
-            let mut waits = Counts::default();
-            let mut turns = Counts::default();
-            for from in (0..100_000).step_by(5_000) {
-                for run in generator.runs(from..from + 5_000) {
-                    if run.status == RunStatus::Run && run.end.name() == "completed" {
-                        turns.add(u64::from(run.measured.turns), 1);
-                    }
-                    for wait in run.events.iter().filter_map(|event| event.wait) {
-                        if wait.kind == WaitKind::PreToken {
-                            waits.add(wait.ms, 1);
-                        }
-                    }
-                }
-            }
-            let law = generator.populations().next().unwrap().pre_token();
-            check(&format!("{population} pre_token"), law, &waits);
-            if let Some(law) = generator
-                .populations()
-                .next()
-                .unwrap()
-                .figures()
-                .get(&RunFigure::Turns)
-            {
-                check(&format!("{population} turns"), law, &turns);
-            }
-        }
-    }
-}
-
-fn check(what: &str, law: &Quantiles, drawn: &Counts) {
-    for p in [Prob::P50, Prob::P90, Prob::P99] {
-        let (expected, found) = (law.value(p.to_f64()), at(drawn, p));
-        let near = found.abs_diff(expected) * 50 <= expected;
-        assert!(
-            near,
-            "{what} {}: {found}, {expected} in the model",
-            p.percentile_label()
-        );
-    }
-    let expected = law.value(0.999);
-    let interval = quantile_of_counts(drawn, Prob::P999, Level::P99).interval;
-    let inside =
-        interval.lo.is_none_or(|lo| lo <= expected) && interval.up.is_none_or(|up| expected <= up);
-    assert!(inside, "{what} p99.9: {interval}, {expected} in the model");
 }
 
 /// A model fitted to the demo's runs draws runs like them, and holds none of their sequences.

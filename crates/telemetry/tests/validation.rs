@@ -1,7 +1,7 @@
 //! The committed validation report: its reduced remake is made again, and its claim is read.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
@@ -111,7 +111,7 @@ fn check(what: &str, source: &Counts, drawn: &Counts) {
     }
 }
 
-/// A model fitted to the corpus draws runs like it, is small, and holds no run's sequence.
+/// A model fitted to the corpus draws runs like it.
 #[test]
 fn runs_drawn_from_a_model_of_the_corpus_are_like_it() {
     let Some((fleet, _)) = fleet() else { return };
@@ -147,4 +147,65 @@ fn runs_drawn_from_a_model_of_the_corpus_are_like_it() {
     check("turns", &turns(&fleet.runs), &drawn_turns);
     let listed = fitted.waits().iter().filter(|wait| wait.n < SMALL).count();
     assert!(listed > 10, "small kinds are listed with their n");
+}
+
+/// Issue 6: under 200 kB, and no run's sequence in it; nor anything that says where its runs came from.
+#[test]
+fn the_model_of_the_corpus_is_small_and_holds_no_run() {
+    let Some((fleet, _)) = fleet() else { return };
+    let fitted = fit(&fleet, "corpus", "a test").unwrap();
+    let text = toml::to_string(&fitted).unwrap();
+    assert!(text.len() < 200_000, "{} bytes", text.len());
+
+    let numbers: Vec<u64> = text
+        .split(|c: char| !c.is_ascii_digit())
+        .filter_map(|digits| digits.parse().ok())
+        .collect();
+    let told: BTreeSet<&[u64]> = numbers.windows(4).collect();
+    let mut looked_for = 0;
+    for run in &fleet.runs {
+        let waits: Vec<_> = run.events.iter().filter_map(|event| event.wait).collect();
+        let mut sequences = vec![waits.clone()];
+        for kind in WaitKind::ALL {
+            let of_kind = waits.iter().filter(|wait| wait.kind == kind);
+            sequences.push(of_kind.copied().collect());
+        }
+        for sequence in sequences {
+            let ms: Vec<u64> = sequence.iter().map(|wait| wait.ms).collect();
+            for four in ms.windows(4) {
+                // a few ms each meet a list of weights by chance: 30,000 tuples of ten digits do not
+                let digits: usize = four.iter().map(|ms| ms.to_string().len()).sum();
+                let telling = digits >= 10;
+                assert!(
+                    !telling || !told.contains(four),
+                    "{four:?} of {} stands in the model",
+                    run.name
+                );
+                looked_for += u64::from(telling);
+            }
+        }
+    }
+    assert!(looked_for > 10_000, "{looked_for}");
+
+    for run in &fleet.runs {
+        for origin in [&run.source, &run.session, &run.name] {
+            let origin: &str = origin;
+            assert!(origin.is_empty() || !text.contains(origin), "{origin}");
+        }
+    }
+    // what stands in quotes is a word of the model, or the name of a tool, a model, a role or a harness
+    let mut names = BTreeSet::new();
+    for run in &fleet.runs {
+        names.extend(
+            run.events
+                .iter()
+                .map(|event| fleet.symbols.name(event.name)),
+        );
+        names.extend([&*run.model, &*run.role, &*run.harness]);
+    }
+    for word in text.split('"').skip(1).step_by(2) {
+        let is_path = word.starts_with(['/', '~', '\\']) || word.contains(".jsonl");
+        assert!(!is_path || names.contains(word), "{word}");
+        assert!(word.len() < 200, "{word}");
+    }
 }

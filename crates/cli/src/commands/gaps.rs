@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail};
 use policysim_policy::{Millis, Policy, duration};
+use policysim_report::form::Printed;
 use policysim_report::gaps::{DriftResult, GapsResult};
 use policysim_sim::gaps::{
     self, GapKey, IdleReadings, Line, Questions, Setting, Silences, WaitSamples, drift, figures,
 };
+use policysim_sim::grid;
 use policysim_sim::run::{EventFlags, Fleet, Measured, WaitKind};
 use policysim_sim::stats::bootstrap::Resampling;
 use policysim_sim::strata::StratumKey;
@@ -26,6 +28,13 @@ pub(super) fn run(args: &GapsArgs, global: &GlobalArgs) -> Result<ExitStatus> {
     if let Some(path) = args.plot.as_ref().filter(|path| !plot::is_text(path)) {
         plot::check(path)?;
     }
+    if args.idle.is_some() && args.plot.is_none() && args.format != OutputFormat::Table {
+        bail!("--idle marks windows on a curve: give --plot FILE as well");
+    }
+    let candidates = args
+        .idle
+        .as_deref()
+        .map_or_else(|| Ok(Vec::new()), windows)?;
     let policy = policy_file::load_and_tell(&args.policy, global)?;
     let setting = Setting {
         window_ms: policy.policy.idle.window.map(Millis::as_u64),
@@ -102,40 +111,46 @@ pub(super) fn run(args: &GapsArgs, global: &GlobalArgs) -> Result<ExitStatus> {
         let canvas = plot::survival(
             result.idle.get(""),
             &hand_offs(&result),
-            &result.policy,
-            &policy.policy,
+            (&result.policy, &policy.policy),
+            &candidates,
         )
         .context("--plot: there is no silence to draw")?;
         plot::write(&canvas, path)?;
     }
-    output::print(&match args.format {
-        OutputFormat::Table if wants_letters(args) => {
-            let letters = plot::letters(
-                result.idle.get(""),
-                &hand_offs(&result),
-                &result.policy,
-                &policy.policy,
-            );
-            format!(
-                "{}{}",
-                result.to_text(),
-                letters.map_or_else(String::new, |text| format!("\n{text}"))
-            )
+    let mut text = result.in_form(args.format.into())?;
+    if args.format == OutputFormat::Table && wants_letters(args) {
+        let letters = plot::letters(
+            result.idle.get(""),
+            &hand_offs(&result),
+            (&result.policy, &policy.policy),
+            &candidates,
+        );
+        if let Some(letters) = letters {
+            text.push('\n');
+            text.push_str(&letters);
         }
-        OutputFormat::Table => result.to_text(),
-        OutputFormat::Markdown => result.to_markdown(),
-        OutputFormat::Csv => result.to_csv()?,
-        OutputFormat::Json => format!("{}\n", result.to_json()?),
-    })?;
+    }
+    output::print(&text)?;
     Ok(ExitStatus::Success)
 }
 
 /// Whether the survival curve is printed in letters: on request, or where somebody reads the whole table.
 fn wants_letters(args: &GapsArgs) -> bool {
-    match &args.plot {
-        Some(path) => plot::is_text(path),
-        None => args.by.is_none() && args.against.is_none() && plot::on_a_terminal(),
+    if let Some(path) = &args.plot {
+        return plot::is_text(path);
     }
+    let asked = args.idle.is_some() || plot::on_a_terminal();
+    asked && args.by.is_none() && args.against.is_none()
+}
+
+/// The finite windows of a grid, ms.
+fn windows(text: &str) -> Result<Vec<u64>> {
+    let values = grid::parse(text).with_context(|| format!("--idle {text}"))?;
+    let plain = values.iter().map(grid::plain);
+    plain
+        .filter(|value| value != "off")
+        .map(|value| Ok(super::sweep::span("--idle", &value)?.as_u64()))
+        .collect()
 }
 
 /// The waits for the model's first output, those that an abort cut included.

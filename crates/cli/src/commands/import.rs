@@ -1,7 +1,7 @@
 //! `policysim import`: logs and tables into a dataset.
 
 use anyhow::Result;
-use policysim_report::units::grouped;
+use policysim_report::units::{counted, grouped};
 use policysim_telemetry::{Arguments, Dataset, Inputs, SourceStatus, import_to_dataset};
 
 use crate::args::{GlobalArgs, ImportArgs};
@@ -61,9 +61,9 @@ fn summary(dataset: &Dataset) -> String {
             grouped(of_format().map(|source| pick(&source.lines)).sum())
         };
         text.push_str(&format!(
-            "{format}: {} sources, {} runs; {} lines = {} imported + {} ignored + {} duplicate + {} unrecognised + {} malformed + {} undated\n",
-            grouped(of_format().count() as u64),
-            grouped(of_format().map(|source| source.count("n_runs")).sum()),
+            "{format}: {}, {}; {} lines = {} imported + {} ignored + {} duplicate + {} unrecognised + {} malformed + {} undated\n",
+            counted(of_format().count() as u64, "source"),
+            counted(of_format().map(|source| source.count("n_runs")).sum(), "run"),
             lines(policysim_telemetry::Lines::total),
             lines(|lines| lines.imported),
             lines(|lines| lines.ignored),
@@ -79,9 +79,9 @@ fn summary(dataset: &Dataset) -> String {
             SourceStatus::Unrecognised | SourceStatus::Unreadable
         ) {
             text.push_str(&format!(
-                "{}: {} lines, {}\n",
+                "{}: {}, {}\n",
                 policysim_report::table::one_line(&source.source),
-                grouped(source.lines.total()),
+                counted(source.lines.total(), "line"),
                 source.found.as_deref().unwrap_or("nothing recognised"),
             ));
         }
@@ -89,18 +89,18 @@ fn summary(dataset: &Dataset) -> String {
     let totals = &manifest.totals;
     if totals.n_runs_selected != totals.n_runs {
         text.push_str(&format!(
-            "{} of {} runs start in the span asked for\n",
+            "{} of {} start in the span asked for\n",
             grouped(totals.n_runs_selected),
-            grouped(totals.n_runs)
+            counted(totals.n_runs, "run")
         ));
     }
     text.push_str(&format!(
-        "dataset {}: {} runs, {} events, {} samples; {} runs linked to the run that delegated them\n",
+        "dataset {}: {}, {}, {}; {} linked to the run that delegated them\n",
         manifest.digest,
-        grouped(totals.n_runs_selected),
-        grouped(totals.n_events),
-        grouped(totals.n_samples),
-        grouped(totals.n_linked),
+        counted(totals.n_runs_selected, "run"),
+        counted(totals.n_events, "event"),
+        counted(totals.n_samples, "sample"),
+        counted(totals.n_linked, "run"),
     ));
     text
 }

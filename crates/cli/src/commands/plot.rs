@@ -42,12 +42,12 @@ pub(super) fn write(canvas: &Canvas, path: &Path) -> Result<()> {
     output::write_file(path, &bytes)
 }
 
-/// The survival curve of the idle clock's readings and of the pre-token waits, with the policy's own window.
+/// The survival curve of the idle clock's readings and of the pre-token waits, with the policy's own window and others.
 pub(super) fn survival(
     idle: Option<&IdleReadings>,
     waits: &Silences,
-    name: &str,
-    policy: &Policy,
+    (name, policy): (&str, &Policy),
+    candidates_ms: &[u64],
 ) -> Option<Canvas> {
     let none = Silences::default();
     let idle = idle.map_or(&none, |readings| &readings.silences);
@@ -56,6 +56,7 @@ pub(super) fn survival(
     let mut lengths = log_lengths(100, longest_ms);
     lengths.push(longest_ms);
     lengths.extend(named.iter().map(|(ms, _)| *ms));
+    lengths.extend(candidates_ms);
     charts::survival(SurvivalChart {
         curves: &[
             ("idle clock", &curve(idle, &lengths)),
@@ -65,7 +66,7 @@ pub(super) fn survival(
             ),
         ],
         named: &named,
-        swept_ms: &[],
+        swept_ms: candidates_ms,
     })
 }
 
@@ -81,8 +82,8 @@ fn named(name: &str, policy: &Policy) -> Vec<(u64, String)> {
 pub(super) fn letters(
     idle: Option<&IdleReadings>,
     waits: &Silences,
-    name: &str,
-    policy: &Policy,
+    (name, policy): (&str, &Policy),
+    candidates_ms: &[u64],
 ) -> Option<String> {
     let (title, silences) = match idle {
         Some(readings) if !readings.silences.is_empty() => ("idle clock", &readings.silences),
@@ -91,7 +92,12 @@ pub(super) fn letters(
     if silences.is_empty() {
         return None;
     }
-    let named = named(name, policy);
+    let mut named = named(name, policy);
+    for &ms in candidates_ms {
+        if named.iter().all(|(of, _)| *of != ms) {
+            named.push((ms, "candidate".to_owned()));
+        }
+    }
     let found = curve(silences, &charts::text::lengths(&named));
     Some(charts::text::survival(title, &found, &named))
 }

@@ -3,6 +3,7 @@
 use anyhow::{Context, Result, bail};
 use policysim_policy::document::Value;
 use policysim_policy::{Millis, Policy, WaitMode, duration, task_wait};
+use policysim_report::form::Printed;
 use policysim_report::header::DataHeader;
 use policysim_report::settle::{SettleCell, SettleResult};
 use policysim_sim::grid;
@@ -10,7 +11,7 @@ use policysim_sim::settle::{Cast, Changes, Habits, Reaction, settlement};
 use policysim_sim::stats::Prob;
 use policysim_sim::synth::{Generator, Options, Ppm, Sampling};
 
-use crate::args::{GlobalArgs, OutputFormat};
+use crate::args::GlobalArgs;
 use crate::exit::ExitStatus;
 use crate::output;
 use crate::progress::Bar;
@@ -101,12 +102,7 @@ pub(super) fn run(args: &SettleArgs, global: &GlobalArgs) -> Result<ExitStatus> 
             simulate(cells, &cast, habits, loaded.header, notes, global)
         }
     };
-    output::print(&match args.format {
-        OutputFormat::Table => result.to_text(),
-        OutputFormat::Markdown => result.to_markdown(),
-        OutputFormat::Csv => result.to_csv()?,
-        OutputFormat::Json => format!("{}\n", result.to_json()?),
-    })?;
+    output::print(&result.in_form(args.format.into())?)?;
     Ok(ExitStatus::Success)
 }
 

@@ -6,16 +6,17 @@ use anyhow::{Context, Result, bail};
 use policysim_policy::document::Value;
 use policysim_policy::{Millis, Policy, duration};
 use policysim_report::charts;
+use policysim_report::form::Printed;
 use policysim_report::sizing::facts::SweepFacts;
 use policysim_report::sweep::SweepResult;
 use policysim_report::table::one_line;
-use policysim_report::units::grouped;
+use policysim_report::units::{counted, grouped};
 use policysim_sim::certify::Plan;
 use policysim_sim::choose::{self, Constraints, Context as ChoiceContext};
 use policysim_sim::focus;
 use policysim_sim::gaps::{self, Finding, Setting};
 use policysim_sim::grid;
-use policysim_sim::hang_cost::{self, hang_cost};
+use policysim_sim::hang_cost::{self, Unaware, hang_cost};
 use policysim_sim::replay::replay;
 use policysim_sim::run::Fleet;
 use policysim_sim::scan::InMemory;
@@ -96,17 +97,12 @@ pub(super) fn run(args: &SweepArgs, global: &GlobalArgs) -> Result<ExitStatus> {
         write_results(&result, folder)?;
     }
     if let Some(path) = &args.plot {
-        let facts = SweepFacts::parse(&result.to_json()?)?;
+        let facts = SweepFacts::parse(&result.json()?)?;
         let canvas = charts::front(&facts.sweep, None)
             .context("--plot: no cell ever notices a hang, so that there is nothing to draw")?;
         plot::write(&canvas, path)?;
     }
-    output::print(&match args.format {
-        OutputFormat::Table => result.to_text(),
-        OutputFormat::Markdown => result.to_markdown(),
-        OutputFormat::Csv => result.to_csv()?,
-        OutputFormat::Json => format!("{}\n", result.to_json()?),
-    })?;
+    output::print(&result.in_form(args.format.into())?)?;
     Ok(ExitStatus::Success)
 }
 
@@ -123,14 +119,15 @@ pub(super) fn question<'a>(args: &'a SweepArgs, global: &GlobalArgs) -> Result<Q
     }
     let candidates = candidates(&base.policy, &axes)?;
     let max_false_kill = args
+        .terms
         .max_false_kill
         .as_deref()
         .unwrap_or(DEFAULT_MAX_FALSE_KILL);
-    let task_wait = match &args.task_wait {
+    let task_wait = match &args.terms.task_wait {
         Some(text) => span("--task-wait", text)?,
         None => base.policy.task_wait.timeout,
     };
-    let recorded_idle = match &args.recorded_idle {
+    let recorded_idle = match &args.terms.recorded_idle {
         Some(text) => Some(span("--recorded-idle", text)?),
         None => None,
     };
@@ -138,7 +135,7 @@ pub(super) fn question<'a>(args: &'a SweepArgs, global: &GlobalArgs) -> Result<Q
         plan: Plan::new(&candidates),
         constraints: Constraints {
             max_false_kill: Some(rate("--max-false-kill", max_false_kill)?),
-            settle_within_wait: args.settle_within_wait,
+            settle_within_wait: args.terms.settle_within_wait,
         },
         costs: costs(args)?,
         args,
@@ -160,7 +157,7 @@ pub(super) fn answer(
     let (fleet, candidates) = (&loaded.fleet, &question.candidates);
     let (base, plan) = (&question.base.policy, &question.plan);
     let by = question.args.by;
-    let cluster = question.args.cluster.into();
+    let cluster = question.args.terms.cluster.into();
     let asked = Asked {
         base,
         candidates,
@@ -194,9 +191,17 @@ pub(super) fn answer(
     let focused = choice.focus();
     let sequence = &plan.sequences()[plan.sequence_of(focused.unwrap_or(0))];
     let window = focused.and_then(|index| candidates[index].policy.idle.window);
+    let mut notes = notes(&question);
+    let (settled, unaware) = if question.args.settle {
+        let some_hang = loaded.header.hung > 0;
+        let changes = changes_beside(question.costs.hang_rate, some_hang, &mut notes);
+        settled(&question, fleet, changes, global)
+    } else {
+        (Vec::new(), Unaware::default())
+    };
     let cost = hang_cost(
         candidates,
-        &cells,
+        (&cells, &unaware),
         sequence,
         focused,
         &evidence,
@@ -206,17 +211,9 @@ pub(super) fn answer(
         seed: global.seed,
         ..Resampling::default()
     };
-    let mut notes = notes(&question);
-    let settled = if question.args.settle {
-        let some_hang = loaded.header.hung > 0;
-        let changes = changes_beside(question.costs.hang_rate, some_hang, &mut notes);
-        settled(&question, fleet, changes, global)
-    } else {
-        Vec::new()
-    };
     SweepResult {
         settled,
-        resampled: focus::focus(fleet, base, candidates, &cost, &evidence, how),
+        resampled: focus::focus(fleet, base, candidates, (&cost, &unaware), &evidence, how),
         notes,
         pareto: choose::pareto(&cells, &figures),
         detectors: swept.detectors(candidates),
@@ -244,27 +241,33 @@ pub(super) fn answer(
     }
 }
 
-/// What parents that wait make of every candidate, by simulation.
+/// What parents that wait make of every candidate, by simulation, and how long they do not know of a hang.
 fn settled(
     question: &Question<'_>,
     fleet: &Fleet,
     changes: Changes,
     global: &GlobalArgs,
-) -> Vec<Settlement> {
+) -> (Vec<Settlement>, Unaware) {
     let cast = Cast::recorded(fleet, changes, global.seed);
     let habits = Habits {
         wait: Some(question.task_wait),
         ..Habits::default()
     };
-    let bar = Bar::new(global.quiet, question.candidates.len() as u64, "simulating");
-    let of = |candidate: &Candidate| {
-        let settled = settlement(&candidate.policy, &cast, &habits, global.seed);
+    let bar = Bar::new(
+        global.quiet,
+        question.candidates.len() as u64 + 1,
+        "simulating",
+    );
+    let of = |policy: &Policy| {
+        let settled = settlement(policy, &cast, &habits, global.seed);
         bar.add(1);
         settled
     };
-    let settled = question.candidates.iter().map(of).collect();
+    let candidates = question.candidates.iter();
+    let settled: Vec<Settlement> = candidates.map(|one| of(&one.policy)).collect();
+    let unaware = Unaware::new(&settled, &of(&question.base.policy));
     bar.done();
-    settled
+    (settled, unaware)
 }
 
 /// What must be said of the idle clock's readings that limits and aborts do not say already.
@@ -307,15 +310,15 @@ fn verify_pairs(
         candidates: &question.candidates,
         keys: &[],
         seed: global.seed,
-        cluster: question.args.cluster.into(),
+        cluster: question.args.terms.cluster.into(),
     };
     match verify(&InMemory::new(fleet), &asked, u64::from(pairs), global.seed) {
         Ok(verified) => {
             output::say(
                 global.quiet,
                 &format!(
-                    "verified {} pairs of a run and a cell: {} are answered as a replay answers them, {} are replays",
-                    grouped(verified.pairs),
+                    "verified {} of a run and a cell: {} answered as a replay answers them, {} by a replay",
+                    counted(verified.pairs, "pair"),
                     grouped(verified.answered),
                     grouped(verified.pairs - verified.answered)
                 ),
@@ -329,7 +332,7 @@ fn verify_pairs(
 
 fn notes(question: &Question<'_>) -> Vec<String> {
     let mut notes = Vec::new();
-    if question.args.max_false_kill.is_none() {
+    if question.args.terms.max_false_kill.is_none() {
         notes.push(format!(
             "Acceptable false kills: {DEFAULT_MAX_FALSE_KILL} of runs unless --max-false-kill says otherwise."
         ));
@@ -384,11 +387,11 @@ fn push_axis(axes: &mut Vec<Axis>, option: &str, key: &str, text: &str) -> Resul
 
 /// What the options say of costs.
 fn costs(args: &SweepArgs) -> Result<hang_cost::Options> {
-    let hang_rate = match &args.hang_rate {
+    let hang_rate = match &args.terms.hang_rate {
         Some(text) => Some(rate("--hang-rate", text)?),
         None => None,
     };
-    let restart = match &args.restart_cost {
+    let restart = match &args.terms.restart_cost {
         Some(text) => match duration::parse(text) {
             Ok(restart) => restart,
             Err(error) => bail!("--restart-cost: \"{text}\" {error}"),
@@ -497,7 +500,7 @@ fn list_kills(fleet: &Fleet, candidate: &Candidate, args: &SweepArgs) -> String 
         text.push('\n');
     }
     let label = candidate.label();
-    format!("{kills} kills by {label}\n{text}")
+    format!("{} by {label}\n{text}", counted(kills, "kill"))
 }
 
 /// A word as a POSIX shell takes it.
@@ -512,11 +515,11 @@ pub(super) fn shell_word(text: &str) -> String {
 
 /// Writes the result set into a folder, all of it or nothing.
 fn write_results(result: &SweepResult, folder: &Path) -> Result<()> {
-    let json = result.to_json()?;
+    let json = result.json()?;
     let facts = SweepFacts::parse(&json)?;
     let mut set = output::FileSet::default();
     set.add("sweep.json", format!("{json}\n"));
-    set.add("cells.csv", result.to_csv()?);
+    set.add("cells.csv", result.csv()?);
     set.add("cells.parquet", write_columns(&result.columns())?);
     match charts::front(&facts.sweep, None) {
         Some(chart) => set.add("front.svg", chart.to_svg()?),

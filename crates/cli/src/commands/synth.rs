@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use policysim_report::units::grouped;
+use policysim_report::units::{are, counted, grouped};
 use policysim_sim::synth::fit::{Fitted, SMALL, fit, fit_samples};
 use policysim_sim::synth::{Generator, Model, Options, Sampling};
 use policysim_telemetry::{DatasetWriter, Manifest};
@@ -87,9 +87,10 @@ pub(super) fn resampled(samples: &data::Loaded, global: &GlobalArgs) -> Result<d
     let mut header = samples.header.clone();
     header.runs = found.runs;
     header.caveats = vec![format!(
-        "{} samples without their order: {} runs are resampled from their distributions (seed {}), {}. What comes together in real runs, and hangs, are not in them.",
-        grouped(samples.fleet.runs.len() as u64),
-        grouped(found.runs),
+        "{} without their order: {} {} resampled from their distributions (seed {}), {}. What comes together in real runs, and hangs, are not in them.",
+        counted(samples.fleet.runs.len() as u64, "sample"),
+        counted(found.runs, "run"),
+        are(found.runs),
         global.seed,
         if found.assumed_turns {
             "as many as the waits make with assumed numbers of turns"
@@ -100,8 +101,9 @@ pub(super) fn resampled(samples: &data::Loaded, global: &GlobalArgs) -> Result<d
     output::say(
         global.quiet,
         &format!(
-            "{shown} holds samples: {} runs are resampled from them",
-            grouped(found.runs)
+            "{shown} holds samples: {} {} resampled from them",
+            counted(found.runs, "run"),
+            are(found.runs)
         ),
     );
     Ok(data::Loaded {
@@ -123,15 +125,15 @@ fn model_text(model: &Fitted) -> Result<String> {
 /// What was fitted, kind by kind.
 fn summary(model: &Fitted, out: &Path, bytes: usize, notes: &[String]) -> String {
     let mut text = format!(
-        "model {} ({} bytes) of {} runs in {} sessions\n",
+        "model {} ({} bytes) of {} in {}\n",
         out.display(),
         grouped(bytes as u64),
-        grouped(model.runs()),
-        grouped(model.sessions()),
+        counted(model.runs(), "run"),
+        counted(model.sessions(), "session"),
     );
     for wait in model.waits() {
         let small = if wait.n < SMALL {
-            format!("  fewer than {} samples", grouped(SMALL))
+            format!("  fewer than {}", counted(SMALL, "sample"))
         } else {
             String::new()
         };
@@ -193,9 +195,9 @@ fn draw(args: &SynthRunArgs, seed: u64) -> Result<ExitStatus> {
     let dataset = writer.finish(manifest)?;
     let totals = &dataset.manifest().totals;
     output::print(&format!(
-        "{} runs, {} events of {} with seed {seed}: dataset {}\n",
-        grouped(totals.n_runs_selected),
-        grouped(totals.n_events),
+        "{}, {} of {} with seed {seed}: dataset {}\n",
+        counted(totals.n_runs_selected, "run"),
+        counted(totals.n_events, "event"),
         model.name(),
         dataset.manifest().digest,
     ))?;

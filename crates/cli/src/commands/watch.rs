@@ -7,11 +7,19 @@ mod child;
 #[cfg(target_os = "linux")]
 mod clock;
 #[cfg(target_os = "linux")]
+mod enforce;
+#[cfg(target_os = "linux")]
+mod feed;
+#[cfg(target_os = "linux")]
 mod finish;
 #[cfg(target_os = "linux")]
 mod guard;
 #[cfg(target_os = "linux")]
 mod live;
+#[cfg(target_os = "linux")]
+mod look;
+#[cfg(target_os = "linux")]
+mod nested;
 #[cfg(target_os = "linux")]
 mod observation;
 #[cfg(target_os = "linux")]
@@ -21,11 +29,15 @@ mod pipes;
 #[cfg(target_os = "linux")]
 mod record;
 #[cfg(target_os = "linux")]
+mod record_file;
+#[cfg(target_os = "linux")]
 mod run;
 #[cfg(target_os = "linux")]
 mod seen;
 #[cfg(target_os = "linux")]
 mod session;
+#[cfg(target_os = "linux")]
+mod session_place;
 #[cfg(target_os = "linux")]
 mod signals;
 #[cfg(target_os = "linux")]
@@ -66,8 +78,28 @@ fn watched(args: &WatchArgs, global: &GlobalArgs) -> anyhow::Result<u8> {
 
 #[cfg(not(target_os = "linux"))]
 fn watched(_: &WatchArgs, _: &GlobalArgs) -> anyhow::Result<u8> {
-    anyhow::bail!(
-        "watch runs on Linux only in this version: on {} it cannot find and end every process of a command",
-        std::env::consts::OS
+    Err(not_on(std::env::consts::OS))
+}
+
+/// The error on a system other than Linux.
+#[cfg(any(test, not(target_os = "linux")))]
+fn not_on(os: &str) -> anyhow::Error {
+    anyhow::anyhow!(
+        "watch runs on Linux only in this version: on {os} it cannot find and end every process of a command"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_system_is_named_in_one_line() {
+        let error = format!("{:#}", not_on("macos"));
+        assert!(
+            error.contains("Linux only") && error.contains("on macos"),
+            "{error}"
+        );
+        assert!(!error.contains('\n'), "{error}");
+    }
 }

@@ -260,16 +260,37 @@ mod tests {
         let long = "x".repeat(300);
         let error = set(&[("a.md", "2"), (&long, "2")]).write(&folder);
         assert!(error.is_err());
-        assert_eq!(holds(place.path()), pairs(&[("out/a.md", "1"), ("out/b/c.md", "1")]));
+        assert_eq!(
+            holds(place.path()),
+            pairs(&[("out/a.md", "1"), ("out/b/c.md", "1")])
+        );
         // A folder at the place of a file is seen before anything is replaced.
-        let error = set(&[("a.md", "2"), ("b", "2")]).write(&folder).unwrap_err();
-        assert!(error.to_string().ends_with("b: it is not a file"), "{error}");
-        assert_eq!(holds(place.path()), pairs(&[("out/a.md", "1"), ("out/b/c.md", "1")]));
+        let error = set(&[("a.md", "2"), ("b", "2")])
+            .write(&folder)
+            .unwrap_err();
+        assert!(
+            error.to_string().ends_with("b: it is not a file"),
+            "{error}"
+        );
+        assert_eq!(
+            holds(place.path()),
+            pairs(&[("out/a.md", "1"), ("out/b/c.md", "1")])
+        );
         let error = set(&first).write(&folder.join("a.md")).unwrap_err();
-        assert!(error.to_string().ends_with("a.md is not a directory"), "{error}");
+        assert!(
+            error.to_string().ends_with("a.md is not a directory"),
+            "{error}"
+        );
         // And so is it for the first set of a folder.
-        assert!(set(&[("a.md", "2"), (&long, "2")]).write(&place.path().join("other")).is_err());
-        assert_eq!(holds(place.path()), pairs(&[("out/a.md", "1"), ("out/b/c.md", "1")]));
+        assert!(
+            set(&[("a.md", "2"), (&long, "2")])
+                .write(&place.path().join("other"))
+                .is_err()
+        );
+        assert_eq!(
+            holds(place.path()),
+            pairs(&[("out/a.md", "1"), ("out/b/c.md", "1")])
+        );
     }
 
     /// The last file of the set cannot be replaced: those before it are put back.
@@ -278,7 +299,9 @@ mod tests {
     fn what_was_replaced_is_put_back_when_a_later_file_fails() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("out");
-        set(&[("a.md", "1"), ("old.md", "1")]).write(&folder).unwrap();
+        set(&[("a.md", "1"), ("old.md", "1")])
+            .write(&folder)
+            .unwrap();
         std::os::unix::fs::symlink("/proc/version", folder.join("z.md")).unwrap();
         let mut second = set(&[("a.md", "2"), ("b.md", "2"), ("z.md", "2")]);
         second.outdate("old.md");

@@ -139,8 +139,7 @@ fn value(key: &str) -> Json {
         }
         "cluster" => json!({ "enum": Cluster::ALL.map(Cluster::name) }),
         "confidence" | "quantile" | "max" | "min" | "max_increase" | "max_decrease"
-        | "max_ratio" | "min_ratio" => json!({ "$ref": "#/$defs/amount" }),
-        "hang_rate" => json!({ "$ref": "#/$defs/amount" }),
+        | "max_ratio" | "min_ratio" | "hang_rate" => json!({ "$ref": "#/$defs/amount" }),
         "parents" => parents(),
         "check" => {
             json!({ "anyOf": [{ "const": "all" }, finding, { "type": "array", "items": finding }] })

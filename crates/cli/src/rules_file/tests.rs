@@ -86,6 +86,31 @@ fn faults_name_line_key_and_the_nearest() {
         "[[rule]]\nkey = \"idle.window\"\nmax = 300",
         "3: max: 300 has no unit: 300s? 300ms?",
     );
+    refused("rul = 1", "1: unknown key rul, did you mean rule?");
+    refused(
+        "metric = \"runs\"",
+        "1: unknown key metric; it is a key of a rule: put it below [[rule]]",
+    );
+    refused(
+        "[rule]\nmetric = \"runs\"",
+        "1: rule: expected [[rule]] tables, with two brackets",
+    );
+    refused(
+        "confidence = 0.3\n[[rule]]\ncheck = \"all\"",
+        "1: confidence: 0.3 is not a confidence from 0.5 to below 1, such as 0.95",
+    );
+    refused(
+        "[[rule]]\nsame_as = \"pi-desktop-0192\"",
+        "2: same_as: unknown preset pi-desktop-0192, did you mean pi-desktop-0129?; `policysim policy list` shows all, and a policy file is named with its extension",
+    );
+    refused(
+        "[[rule]]\nname = \"x\"",
+        "2: a rule is about one of metric, check, key, same_as, drift: none of them is set",
+    );
+}
+
+#[test]
+fn faults_of_pairs_costs_and_parents_are_named() {
     refused(
         "[[rule]]\nmetric = \"newly_killed\"\nmax = 0",
         "2: metric newly_killed compares two policies: expected against = \"PRESET\" as well",
@@ -172,27 +197,6 @@ fn faults_name_line_key_and_the_nearest() {
     refused(
         "[[rule]]\nmetric = \"runs\"\nmin = 1\nparents = { wait = \"600s\" }",
         "2: parents belong to figures of simulated settlement, not to runs",
-    );
-    refused("rul = 1", "1: unknown key rul, did you mean rule?");
-    refused(
-        "metric = \"runs\"",
-        "1: unknown key metric; it is a key of a rule: put it below [[rule]]",
-    );
-    refused(
-        "[rule]\nmetric = \"runs\"",
-        "1: rule: expected [[rule]] tables, with two brackets",
-    );
-    refused(
-        "confidence = 0.3\n[[rule]]\ncheck = \"all\"",
-        "1: confidence: 0.3 is not a confidence from 0.5 to below 1, such as 0.95",
-    );
-    refused(
-        "[[rule]]\nsame_as = \"pi-desktop-0192\"",
-        "2: same_as: unknown preset pi-desktop-0192, did you mean pi-desktop-0129?; `policysim policy list` shows all, and a policy file is named with its extension",
-    );
-    refused(
-        "[[rule]]\nname = \"x\"",
-        "2: a rule is about one of metric, check, key, same_as, drift: none of them is set",
     );
 }
 

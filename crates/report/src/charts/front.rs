@@ -4,7 +4,7 @@ use super::Canvas;
 use super::canvas::colour;
 use super::frame::{Frame, Sample, Scale, legend};
 use crate::sizing::facts::{Cell, Sweep};
-use crate::units::{duration, grouped, percent};
+use crate::units::{counted, duration, grouped, percent};
 
 /// Across, the median time until a hang is noticed; up, the one-sided 95 % upper limit of the false-kill rate.
 ///
@@ -36,15 +36,15 @@ pub fn front(sweep: &Sweep, candidate: Option<usize>) -> Option<Canvas> {
         (900, 560),
         "False kills against the time until a hang is noticed",
         &format!(
-            "{} cells on n = {} runs; {}{}",
-            grouped(sweep.cells.len() as u64),
-            grouped(sweep.runs()),
+            "{} on n = {}; {}{}",
+            counted(sweep.cells.len() as u64, "cell"),
+            counted(sweep.runs(), "run"),
             if measured {
-                format!("detection measured on {} hung runs", grouped(hung))
+                format!("detection measured on {}", counted(hung, "hung run"))
             } else {
                 "no run is known to have hung: detection is the window itself".to_owned()
             },
-            if sweep.protection.select_runs > 0 {
+            if sweep.protection.is_split() {
                 format!(
                     "; limits on all runs, verdicts on the {} held back",
                     grouped(sweep.protection.certify_runs)

@@ -6,7 +6,7 @@ use super::frame::{Frame, Sample, Scale, legend};
 use super::front::trimmed;
 use super::measure::{SMALL, TEXT, width};
 use crate::sizing::facts::Sweep;
-use crate::units::{duration, grouped, percent};
+use crate::units::{counted, duration, grouped, percent};
 
 /// The axis' ends, shares of runs.
 const ENDS: (f64, f64) = (0.000_1, 1.0);
@@ -33,8 +33,8 @@ pub fn hang_rate(sweep: &Sweep, rates: &[f64]) -> Option<Canvas> {
         (900, height as u32),
         "The cheapest window at each hang rate",
         &format!(
-            "n = {} runs, {} of them hung; cost is work lost to false kills plus slots lost to hangs, {restart}",
-            grouped(cost.runs),
+            "n = {}, {} of them hung; cost is work lost to false kills plus slots lost to hangs, {restart}",
+            counted(cost.runs, "run"),
             grouped(cost.hangs)
         ),
     );

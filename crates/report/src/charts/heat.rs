@@ -7,7 +7,7 @@ use super::canvas::{Side, colour};
 use super::frame::{Frame, Sample, legend};
 use super::measure::{SMALL, TEXT, fitted};
 use crate::sizing::facts::{Cell, Sweep, short_key};
-use crate::units::{grouped, percent};
+use crate::units::{counted, grouped, percent};
 
 /// The axis across.
 const ACROSS: &str = "idle.window";
@@ -48,8 +48,8 @@ pub fn heat(sweep: &Sweep, candidate: Option<usize>) -> Option<Canvas> {
     }
     let height = 190 + 44 * lines.len().clamp(2, 12);
     let under = format!(
-        "false kills per run, n = {} runs; a hatched cell has unresolved runs (+ their number), which limits count as kills{}",
-        grouped(sweep.runs()),
+        "false kills per run, n = {}; a hatched cell has unresolved runs (+ their number), which limits count as kills{}",
+        counted(sweep.runs(), "run"),
         if others.is_empty() {
             String::new()
         } else {

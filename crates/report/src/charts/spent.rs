@@ -7,7 +7,7 @@ use super::canvas::{Side, colour};
 use super::frame::{Frame, Scale};
 use super::front::trimmed;
 use super::measure::{SMALL, TEXT, width};
-use crate::units::{grouped, hours, percent};
+use crate::units::{counted, hours, percent};
 
 /// A bar per account, as long as its share of all time; `None` for runs without any.
 pub fn spent(totals: &Totals) -> Option<Canvas> {
@@ -19,8 +19,8 @@ pub fn spent(totals: &Totals) -> Option<Canvas> {
         (900, 420),
         "Where the time of the runs went",
         &format!(
-            "n = {} runs, hung ones included, {} in all; every millisecond is in one account",
-            grouped(totals.runs),
+            "n = {}, hung ones included, {} in all; every millisecond is in one account",
+            counted(totals.runs, "run"),
             hours(span_ms)
         ),
     );

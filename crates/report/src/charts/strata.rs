@@ -8,7 +8,7 @@ use super::frame::{Frame, Sample, Scale, legend};
 use super::front::trimmed;
 use super::measure::{SMALL, fitted};
 use crate::sizing::facts::{Cell, Stratum, Sweep};
-use crate::units::{grouped, percent};
+use crate::units::{counted, grouped, percent};
 
 /// More strata than this are left to the table.
 const MOST: usize = 24;
@@ -29,6 +29,10 @@ pub(crate) fn by_limit(cell: &Cell) -> Vec<&Stratum> {
 
 /// A line per stratum: the rate, its two-sided interval, and the one-sided limit that verdicts take.
 /// `None` where there is only one stratum.
+#[expect(
+    clippy::too_many_lines,
+    reason = "one picture, told from top to bottom"
+)]
 pub fn strata(sweep: &Sweep, cell: &Cell) -> Option<Canvas> {
     let all = by_limit(cell);
     if all.is_empty() {
@@ -45,8 +49,8 @@ pub fn strata(sweep: &Sweep, cell: &Cell) -> Option<Canvas> {
         (900, height as u32),
         &format!("False kills by stratum at {}", sweep.settings(cell)),
         &format!(
-            "n = {} runs; the worst on top; limits count unresolved runs as kills{more}",
-            grouped(cell.runs)
+            "n = {}; the worst on top; limits count unresolved runs as kills{more}",
+            counted(cell.runs, "run")
         ),
     );
     let mut entries = vec![
@@ -105,8 +109,8 @@ pub fn strata(sweep: &Sweep, cell: &Cell) -> Option<Canvas> {
         );
     }
     let high = (frame.bottom - frame.top) / shown.len() as f64;
-    for (line, (stratum, estimate)) in shown.iter().zip(&estimates).enumerate() {
-        let y = frame.top + high * (line as f64 + 0.5);
+    for (line_at, (stratum, estimate)) in shown.iter().zip(&estimates).enumerate() {
+        let y = frame.top + high * (line_at as f64 + 0.5);
         let name = fitted(
             &format!("{} {}", stratum.key, stratum.group),
             SMALL,
@@ -122,6 +126,11 @@ pub fn strata(sweep: &Sweep, cell: &Cell) -> Option<Canvas> {
         if let Some(point) = estimate.point {
             canvas.dot((x.at(point), y), 4.0, colour::BLUE, true);
         }
+        canvas.mark(
+            format!("stratum {line_at}"),
+            x.at(estimate.point.unwrap_or(0.0)),
+            y,
+        );
         if let Some(limit) = stratum.false_kill_rate_up_one_sided {
             canvas.diamond((x.at(limit), y), 5.0, colour::ORANGE);
         }

@@ -63,8 +63,12 @@ pub fn survival(chart: SurvivalChart<'_>) -> Option<Canvas> {
     if curves.iter().any(|(_, curve)| curve.cut > 0) {
         entries.push((Sample::Tick(colour::INK), "silences cut short".to_owned()));
     }
-    entries.push((Sample::Dashes(colour::INK), "named windows".to_owned()));
-    entries.push((Sample::Line(colour::GREY), "swept windows".to_owned()));
+    if !chart.named.is_empty() {
+        entries.push((Sample::Dashes(colour::INK), "named windows".to_owned()));
+    }
+    if !chart.swept_ms.is_empty() {
+        entries.push((Sample::Line(colour::GREY), "candidate windows".to_owned()));
+    }
     let legend_height = legend(&mut canvas, &entries, (84.0, 68.0, 876.0));
 
     let longest_ms = curves

@@ -61,10 +61,7 @@ pub fn timeline(run: &str, window: Option<Millis>, line: &Timeline, end_ms: u64)
     };
     let mut canvas = Canvas::new((900, 520), &format!("Run {}", one_line(run)), &under);
     let entries = [
-        (
-            Sample::Line(colour::BLUE),
-            "idle clock".to_owned(),
-        ),
+        (Sample::Line(colour::BLUE), "idle clock".to_owned()),
         (
             Sample::Dashes(colour::INK),
             format!(
@@ -103,7 +100,12 @@ pub fn timeline(run: &str, window: Option<Millis>, line: &Timeline, end_ms: u64)
         .into_iter()
         .map(|ms| (ms, seconds(ms / 1_000.0)))
         .collect();
-    frame.x_axis(&mut canvas, &x, &x_ticks, "time since the run's start, one run");
+    frame.x_axis(
+        &mut canvas,
+        &x,
+        &x_ticks,
+        "time since the run's start, one run",
+    );
     let whole = frame;
     frame.bottom = clock_bottom;
     frame.y_axis(&mut canvas, &y, &y_ticks, "reading of the idle clock");

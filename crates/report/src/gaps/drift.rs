@@ -5,9 +5,10 @@ use policysim_sim::stats::drift::{Drift, DriftVerdict, Permutation};
 use policysim_sim::stats::{Interval, json, round_to, text};
 use serde_json::{Value, json};
 
+use crate::form::Layout;
 use crate::header::DataHeader;
 use crate::table::{Align, Table};
-use crate::units::{duration, grouped, wrapped_at};
+use crate::units::{counted, duration, grouped, were};
 
 /// Every line of a dataset compared with a baseline.
 #[derive(Clone, Debug)]
@@ -63,7 +64,7 @@ fn ratio_reason(compared: &Compared) -> Option<&'static str> {
 }
 
 impl DriftResult {
-    pub(super) fn render(&self, width: usize, print: impl Fn(&Table) -> String) -> String {
+    pub(super) fn laid_out(&self, layout: Layout) -> String {
         let mut out = format!("against the baseline {}\n\n", self.baseline.line());
         let mut table = Table::new([
             ("wait", Align::Left),
@@ -117,10 +118,10 @@ impl DriftResult {
                 verdict(compared).replace('_', " "),
             ]);
         }
-        out.push_str(&print(&table));
+        out.push_str(&layout.table(&table));
         out.push('\n');
         for note in self.notes() {
-            out.push_str(&wrapped_at(&note, width));
+            out.push_str(&layout.prose(&note));
             out.push('\n');
         }
         out
@@ -149,8 +150,9 @@ impl DriftResult {
             .sum();
         if cut > 0 {
             notes.push(format!(
-                "{} silences were cut; they are compared as long as they were seen to be.",
-                grouped(cut)
+                "{} {} cut; they are compared as long as they were seen to be.",
+                counted(cut, "silence"),
+                were(cut)
             ));
         }
         for (reason, words) in [

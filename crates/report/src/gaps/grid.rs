@@ -87,6 +87,8 @@ impl GapsResult {
 fn columns(first: &[&'static str]) -> Vec<(&'static str, Align, Option<&'static str>)> {
     let term = |name: &str| match name {
         "cut" => Some("cut-short"),
+        "n" => Some("n"),
+        "size" => Some("run-size"),
         _ => None,
     };
     let mut found: Vec<_> = first
@@ -104,7 +106,7 @@ fn columns(first: &[&'static str]) -> Vec<(&'static str, Align, Option<&'static 
     for label in LABELS {
         found.push((label, Align::Right, Some("interval")));
     }
-    found.push(("max", Align::Right, None));
+    found.push(("max", Align::Right, Some("max")));
     found
 }
 

@@ -20,10 +20,7 @@ use crate::header::DataHeader;
 
 impl GapsResult {
     /// The result as JSON.
-    ///
-    /// # Errors
-    /// Never for memory; the serializer's errors are passed on.
-    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+    pub(super) fn to_json(&self) -> Result<String, serde_json::Error> {
         let mut groups: BTreeMap<&str, JsonGroup<'_>> = BTreeMap::new();
         for (group, _) in self.waits.keys() {
             groups.entry(group).or_default();

@@ -15,9 +15,10 @@ use policysim_sim::gaps::{
 use policysim_sim::run::{Measured, WaitKind};
 use policysim_sim::stats::{self, Interval, QuantileEstimate, Reason, Status};
 
+use crate::form::{Layout, Printed};
 use crate::header::DataHeader;
 use crate::table::{Align, Table};
-use crate::units::{duration, grouped, wrapped_at};
+use crate::units::{duration, grouped};
 
 pub use drift::DriftResult;
 pub use grid::Part;
@@ -71,9 +72,6 @@ struct WaitLine<'a> {
     figures: &'a LineFigures,
 }
 
-/// The text of notes is at most this wide.
-const WIDTH: usize = 108;
-
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Unit {
     Ms,
@@ -89,42 +87,42 @@ impl Unit {
     }
 }
 
-impl GapsResult {
-    /// For a terminal: tables, then what must be known to read them.
-    pub fn to_text(&self) -> String {
-        self.render(WIDTH, Table::to_text)
-    }
-
-    /// The same in Markdown.
-    pub fn to_markdown(&self) -> String {
-        self.render(usize::MAX, Table::to_markdown)
-    }
-
-    fn render(&self, width: usize, print: impl Fn(&Table) -> String) -> String {
+impl Printed for GapsResult {
+    fn laid_out(&self, layout: Layout) -> String {
         let mut text = self.data.line();
         text.push_str("\n\n");
         if let Some(drift) = &self.drift {
-            text.push_str(&drift.render(width, print));
+            text.push_str(&drift.laid_out(layout));
             return text;
         }
-        text.push_str(&print(&self.wait_table()));
+        text.push_str(&layout.table(&self.wait_table()));
         let spreads = self.spread_table();
         if !spreads.is_empty() {
             text.push('\n');
-            text.push_str(&print(&spreads));
+            text.push_str(&layout.table(&spreads));
         }
         if !self.sizes.is_empty() {
             text.push('\n');
-            text.push_str(&print(&self.size_table()));
+            text.push_str(&layout.table(&self.size_table()));
         }
         text.push('\n');
         for note in notes::notes(self) {
-            text.push_str(&wrapped_at(&note, width));
+            text.push_str(&layout.prose(&note));
             text.push('\n');
         }
         text
     }
 
+    fn csv(&self) -> Result<String, csv::Error> {
+        self.to_csv()
+    }
+
+    fn json(&self) -> Result<String, serde_json::Error> {
+        self.to_json()
+    }
+}
+
+impl GapsResult {
     fn wait_lines(&self) -> Vec<WaitLine<'_>> {
         self.figures
             .iter()
@@ -302,10 +300,7 @@ impl GapsResult {
     }
 
     /// One row per group, line and quantile.
-    ///
-    /// # Errors
-    /// Never for memory; the writer's errors are passed on.
-    pub fn to_csv(&self) -> Result<String, csv::Error> {
+    fn to_csv(&self) -> Result<String, csv::Error> {
         if let Some(drift) = &self.drift {
             return drift.to_csv();
         }

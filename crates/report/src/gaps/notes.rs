@@ -13,7 +13,7 @@ use policysim_sim::stats::{Estimate, Interval, Prob, text};
 
 use super::{GapsResult, WITH};
 use crate::table::one_line;
-use crate::units::{day, duration, grouped, percent, percent_figures};
+use crate::units::{are, counted, day, duration, grouped, percent, percent_figures, verb};
 
 /// Findings of one kind that text tells; JSON has them all.
 const TOLD: usize = 3;
@@ -29,8 +29,9 @@ pub(super) fn notes(result: &GapsResult) -> Vec<String> {
     notes.extend(idle_clock(result));
     if result.data.hung > 0 && !result.sizes.is_empty() {
         notes.push(format!(
-            "{} runs labelled as hung are left out of the run sizes.",
-            grouped(result.data.hung)
+            "{} labelled as hung {} left out of the run sizes.",
+            counted(result.data.hung, "run"),
+            are(result.data.hung)
         ));
     }
     notes.extend(mixtures(result));
@@ -83,8 +84,8 @@ fn left_out(result: &GapsResult) -> Vec<String> {
         let left_out = sum(result, |samples| samples.left_out[index]);
         if left_out > 0 {
             notes.push(format!(
-                "{} waits {reason}; left out of sizing, `--with {}` puts them back.",
-                grouped(left_out),
+                "{} {reason}; left out of sizing, `--with {}` puts them back.",
+                counted(left_out, "wait"),
                 WITH[index],
             ));
         }
@@ -241,8 +242,9 @@ pub(crate) fn sentence(label: &str, finding: &Finding, policy: &str) -> String {
             window_ms,
             envelope,
         } => format!(
-            "{label}: {} silences end in an abort; if people abort because it is silent, {} reach {}, 95 % limits {}.",
-            grouped(*n),
+            "{label}: {} {} in an abort; if people abort because it is silent, {} reach {}, 95 % limits {}.",
+            counted(*n, "silence"),
+            verb(*n, "end"),
             range(envelope.rate),
             duration(*window_ms),
             range(envelope.limits),
@@ -259,7 +261,10 @@ pub(crate) fn sentence(label: &str, finding: &Finding, policy: &str) -> String {
             )
         }
         Finding::FewSessions { sessions } => {
-            format!("{label}: {sessions} sessions, fewer than 20, so the intervals are rough.")
+            format!(
+                "{label}: {}, fewer than 20, so the intervals are rough.",
+                counted(*sessions, "session")
+            )
         }
         Finding::Heaped {
             heap,
@@ -268,13 +273,16 @@ pub(crate) fn sentence(label: &str, finding: &Finding, policy: &str) -> String {
             p99_without_ms,
         } => heaped(label, heap, *first_seen_ms, (*p99_ms, *p99_without_ms)),
         Finding::KillsMissing { limit_ms, sign } => format!(
-            "{label}: killed silences appear to be missing at the recorded limit of {}: {}.",
-            duration(*limit_ms),
+            "{label}: killed silences appear to be missing{}: {}.",
+            limit_ms.map_or_else(String::new, |ms| format!(
+                " at the recorded limit of {}",
+                duration(ms)
+            )),
             missing(*sign)
         ),
         Finding::LimitExceeded { limit_ms, n } => format!(
-            "{label}: {} silences went on beyond the recorded limit of {}; it did not hold for them.",
-            grouped(*n),
+            "{label}: {} went on beyond the recorded limit of {}; it did not hold for them.",
+            counted(*n, "silence"),
             duration(*limit_ms)
         ),
         Finding::NoSessions => format!(
@@ -286,16 +294,18 @@ pub(crate) fn sentence(label: &str, finding: &Finding, policy: &str) -> String {
             reach_words(*reach)
         ),
         Finding::Suspends { n } => format!(
-            "{label}: {} silences may hold a host suspend and are read as silence all the same.",
-            grouped(*n)
+            "{label}: {} may hold a host suspend and {} read as silence all the same.",
+            counted(*n, "silence"),
+            are(*n)
         ),
         Finding::Throttled {
             period_ms,
             n,
             reach,
         } => format!(
-            "{label}: {} silences lie at the shortest one, {}, as if events were let through once a period; true silences may be shorter by as much{}.",
-            grouped(*n),
+            "{label}: {} {} at the shortest one, {}, as if events were let through once a period; true silences may be shorter by as much{}.",
+            counted(*n, "silence"),
+            verb(*n, "lie"),
             duration(*period_ms),
             reach_words(*reach)
         ),
@@ -329,8 +339,8 @@ fn heaped(
     let since = first_seen_ms.map_or_else(String::new, |ms| format!(", first on {}", day(ms)));
     let p99 = |ms: Option<u64>| ms.map_or_else(|| "none".to_owned(), duration);
     format!(
-        "{label}: {} silences of nearly one length (mean {}, {} … {} ms{since}): a timeout or retry of a lower layer, not a tail; nearest-rank p99 is {} with them, {} without.",
-        grouped(heap.n),
+        "{label}: {} of nearly one length (mean {}, {} … {} ms{since}): a timeout or retry of a lower layer, not a tail; nearest-rank p99 is {} with them, {} without.",
+        counted(heap.n, "silence"),
         duration(heap.mean_ms.round() as u64),
         grouped(heap.min_ms),
         grouped(heap.max_ms),
@@ -341,10 +351,15 @@ fn heaped(
 
 fn missing(sign: Truncation) -> String {
     match sign {
+        Truncation::KillsUnseen { kills } => format!(
+            "the record tells of {}, and there is no silence before any of them",
+            counted(kills, "kill")
+        ),
         Truncation::KillsWithoutGaps { kills, censored } => format!(
-            "the record tells of {} kills, but {} silences are cut there",
-            grouped(kills),
-            grouped(censored)
+            "the record tells of {}, but {} {} cut there",
+            counted(kills, "kill"),
+            counted(censored, "silence"),
+            are(censored)
         ),
         Truncation::LongestNearLimit { max_ms } => format!(
             "the longest, {}, comes within a tenth of it and none is cut there",
@@ -366,9 +381,9 @@ fn bound(reached: &Estimate) -> String {
         || "nothing bounds what reaches the window".to_owned(),
         |up| {
             format!(
-                "at most {} of {} silences reach it (95 %)",
+                "at most {} of {} reach it (95 %)",
                 percent(up),
-                grouped(reached.n)
+                counted(reached.n, "silence")
             )
         },
     )
@@ -392,8 +407,8 @@ fn tails(result: &GapsResult) -> Vec<String> {
                 .iter()
                 .filter_map(|tail| Some((tail.p, &tail.without_heaps.as_ref()?.1)));
             let label = format!(
-                "{label} without {} silences of nearly one length",
-                grouped(n)
+                "{label} without {} of nearly one length",
+                counted(n, "silence")
             );
             notes.extend(tail_notes(rest, &label));
         }
@@ -475,7 +490,11 @@ fn idle_clock(result: &GapsResult) -> Option<String> {
     let hangs: u64 = result.idle.values().map(|readings| readings.hangs).sum();
     let hangs = match hangs {
         0 => String::new(),
-        n => format!("; {} silences labelled as hangs are left out", grouped(n)),
+        n => format!(
+            "; {} labelled as hangs {} left out",
+            counted(n, "silence"),
+            are(n)
+        ),
     };
     (!result.idle.is_empty()).then(|| {
         format!(

@@ -4,7 +4,7 @@ use policysim_sim::gate::{Characteristics, Check};
 
 use super::GateResult;
 use crate::table::{Align, Table, one_line};
-use crate::units::{grouped, percent, wrapped};
+use crate::units::{counted, grouped, percent, wrapped};
 
 impl GateResult {
     /// The characteristics of every rate check, for a terminal.
@@ -88,8 +88,8 @@ fn one(found: &Characteristics) -> String {
         ),
     };
     let head = format!(
-        "{about}with {} runs{doubt}, one-sided {} limits and a bound of {}, runs independent and future ones like these:",
-        grouped(claim.runs),
+        "{about}with {}{doubt}, one-sided {} limits and a bound of {}, runs independent and future ones like these:",
+        counted(claim.runs, "run"),
         found.level,
         percent(claim.max_rate)
     );

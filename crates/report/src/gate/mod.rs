@@ -4,7 +4,7 @@ use policysim_sim::gate::{Check, Gate, Verdict};
 
 use crate::header::DataHeader;
 use crate::table::one_line;
-use crate::units::grouped;
+use crate::units::counted;
 
 mod explain;
 mod gate_json;
@@ -76,10 +76,7 @@ impl GateResult {
             of(Verdict::Inconclusive),
             of(Verdict::NoData),
         );
-        let checks = |n: usize| match n {
-            1 => "1 check".to_owned(),
-            n => format!("{} checks", grouped(n as u64)),
-        };
+        let checks = |n: usize| counted(n as u64, "check");
         let of_all = |first: bool| {
             if first {
                 format!(" of {}", checks(all))
@@ -132,7 +129,7 @@ impl GateResult {
         let Some(data) = &self.data else {
             return "no telemetry needed".to_owned();
         };
-        let mut text = format!("{}, {} runs", one_line(&data.name), grouped(data.runs));
+        let mut text = format!("{}, {}", one_line(&data.name), counted(data.runs, "run"));
         if !data.first_day.is_empty() {
             text.push_str(&format!(", {} to {}", data.first_day, data.last_day));
         }

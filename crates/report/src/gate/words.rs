@@ -4,7 +4,7 @@ use policysim_sim::gate::{Bound, Check, Code, Detail, Figure, Part, Parts, Unit,
 use policysim_sim::stats::{round_to, text};
 
 use crate::table::one_line;
-use crate::units::{duration, grouped, percent};
+use crate::units::{counted, duration, grouped, percent};
 
 /// A value in its unit: `0.36 %`, `300 s`, `7,887`.
 pub(super) fn value(unit: Unit, amount: f64) -> String {
@@ -349,11 +349,11 @@ fn drift(compared: Option<&policysim_sim::gaps::drift::Compared>) -> String {
         |limit: Option<f64>| limit.map_or_else(|| "-".to_owned(), |limit| text(round_to(limit, 3)));
     let effect = drift.effect;
     format!(
-        "tail ratio {} [{} … {}] ({} against {} silences)",
+        "tail ratio {} [{} … {}] ({} against {})",
         side(effect.ratio),
         side(effect.interval.lo),
         side(effect.interval.up),
         grouped(compared.after.n),
-        grouped(compared.before.n),
+        counted(compared.before.n, "silence"),
     )
 }

@@ -79,10 +79,12 @@
         shape.setAttribute(key, String(value));
       }
     } else {
-      for (const [key, value] of [["cx", x], ["cy", y], ["r", chart === "heat" ? 5 : 13]]) shape.setAttribute(key, String(value));
+      for (const [key, value] of [["cx", x], ["cy", y], ["r", radius[chart] || 13]]) shape.setAttribute(key, String(value));
     }
     svg.append(shape);
   }
+
+  const radius = { heat: 5, strata: 9 };
 
   function place(chart, key) {
     const found = data.charts[chart];
@@ -120,6 +122,8 @@
       say("shown-stratum-rate", group.rate);
       say("shown-stratum-limit", group.limit);
     }
+
+    mark("strata", group ? place("strata", "stratum " + data.strata[Number(stratum.value)]) : null, false);
 
     const labelled = data.decision.axes
       .map((key) => key + "=" + data.axes.find((axis) => axis.key === key).values[cell.at[data.axes.findIndex((axis) => axis.key === key)]])

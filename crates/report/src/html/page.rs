@@ -9,6 +9,7 @@ use crate::charts::ChartError;
 use crate::sizing::Report;
 use crate::sizing::definitions::{DEFINITIONS, title};
 use crate::sizing::document::{Block, Grid, Prose, Section, Span};
+use crate::sizing::facts::Sweep;
 use crate::table::Align;
 
 const STYLE: &str = include_str!("style.css");
@@ -107,7 +108,7 @@ fn definitions(text: &mut String) {
         text.push_str(&format!(
             "<dt id=\"def-{id}\">{}</dt>\n<dd>{}</dd>\n",
             escaped(title),
-            escaped(words)
+            of_prose(&Prose::written(words))
         ));
     }
     text.push_str("</dl>\n</section>\n");
@@ -206,9 +207,9 @@ fn of_grid(grid: &Grid) -> String {
 #[expect(clippy::too_many_lines, reason = "one document, part after part")]
 fn what_if(text: &mut String, report: &Report) {
     let map = report.map();
-    let Some(explorer) = report.runs.as_ref().map(|runs| &runs.explorer) else {
-        return;
-    };
+    let explorer = &report.explorer;
+    // A result set of a sweep holds no costs at other rates, and one TaskWait.
+    let priced = !explorer.costs.hang_rates.is_empty();
     text.push_str("<section id=\"what-if\" aria-labelledby=\"title-what-if\">\n<h2 id=\"title-what-if\">What if?</h2>\n");
     if map.cells.len() > crate::sizing::explorer::MOST_CELLS {
         text.push_str(&format!(
@@ -240,20 +241,12 @@ fn what_if(text: &mut String, report: &Report) {
         .unwrap_or(0);
     slider(text, "wait", "TaskWait", explorer.waits_ms.len(), wait_at);
     let costs = &explorer.costs;
-    slider(
-        text,
-        "hang-rate-control",
-        "Hang rate",
-        costs.hang_rates.len(),
-        costs.hang_rates.len() / 2,
-    );
-    slider(
-        text,
-        "restart-control",
-        "A restart costs",
-        costs.restarts_ms.len(),
-        0,
-    );
+    if priced {
+        let rates = costs.hang_rates.len();
+        slider(text, "hang-rate-control", "Hang rate", rates, rates / 2);
+        let restarts = costs.restarts_ms.len();
+        slider(text, "restart-control", "A restart costs", restarts, 0);
+    }
     let strata = report.page_strata();
     if !strata.is_empty() {
         text.push_str("<div><label for=\"stratum\">Stratum</label>\n<select id=\"stratum\">\n<option value=\"\">all runs</option>\n");
@@ -266,7 +259,14 @@ fn what_if(text: &mut String, report: &Report) {
         }
         text.push_str("</select></div>\n");
     }
-    text.push_str("</div>\n<p aria-live=\"polite\"><strong id=\"shown-cell\"></strong></p>\n<dl class=\"answers\">\n");
+    text.push_str("</div>\n");
+    let missing = not_offered(map, priced);
+    if !missing.is_empty() {
+        text.push_str(&format!("<p>{}</p>\n", missing.join(" ")));
+    }
+    text.push_str(
+        "<p aria-live=\"polite\"><strong id=\"shown-cell\"></strong></p>\n<dl class=\"answers\">\n",
+    );
     for (id, term, words) in [
         ("shown-runs", "false-kill-rate", "runs, n"),
         (
@@ -291,7 +291,9 @@ fn what_if(text: &mut String, report: &Report) {
             "cheapest window, other settings as chosen",
         ),
     ] {
-        answer(text, id, term, words);
+        if priced || term != "cost" {
+            answer(text, id, term, words);
+        }
     }
     text.push_str("</dl>\n<div id=\"stratum-answers\" hidden>\n<h3>In this stratum</h3>\n<dl class=\"answers\">\n");
     for (id, term, words) in [
@@ -310,6 +312,18 @@ fn what_if(text: &mut String, report: &Report) {
         answer(text, id, term, words);
     }
     text.push_str("</dl>\n</div>\n</section>\n");
+}
+
+/// What a reader may look for among the controls and not find, and how to get it.
+fn not_offered(map: &Sweep, priced: bool) -> Vec<&'static str> {
+    let mut words = Vec::new();
+    if !map.axes.iter().any(|key| key == "turns.cap") {
+        words.push("Turn caps are those of the policy: <code>--turns 40,60,off</code> offers others, for every role.");
+    }
+    if !priced {
+        words.push("Other lengths of the TaskWait, hang rates and costs of a restart take the runs: give <code>policysim report</code> the dataset instead of a result set.");
+    }
+    words
 }
 
 fn slider(text: &mut String, id: &str, name: &str, values: usize, at: usize) {

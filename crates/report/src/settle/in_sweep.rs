@@ -6,7 +6,7 @@ use policysim_sim::columns::Column;
 use policysim_sim::settle::Settlement;
 use policysim_sim::stats::Estimate;
 
-use super::{counts, dash, estimates, mean, quantile, share};
+use super::{counts, dash, estimates, in_wait, mean, quantile};
 use crate::table::Align;
 
 /// The columns beside a sweep's own.
@@ -22,7 +22,7 @@ pub(crate) fn sweep_row(settled: &Settlement) -> Vec<String> {
     let numbers = &settled.numbers;
     let known = numbers.hangs > numbers.never_known;
     vec![
-        share(&settled.settled_in_wait),
+        in_wait(settled),
         if known {
             format!(
                 "{} … {}",
@@ -35,6 +35,14 @@ pub(crate) fn sweep_row(settled: &Settlement) -> Vec<String> {
         mean(&settled.expiries_per_run),
         format!("{}/{}/{}", numbers.misread, numbers.stopped, numbers.closed),
     ]
+}
+
+/// What must be said where nothing hangs.
+pub(crate) fn sweep_words(all: &[Settlement]) -> Option<String> {
+    if !all.is_empty() && all.iter().all(|one| one.numbers.hangs == 0) {
+        return Some("No run comes to hang in the simulation (n = 0): nothing is said of settling in it, and hangs are priced without it.".to_owned());
+    }
+    super::without_hangs(all.iter())
 }
 
 /// The same as named columns, with every figure and its limits.

@@ -12,10 +12,7 @@ use crate::header::DataHeader;
 
 impl SettleResult {
     /// The result as JSON.
-    ///
-    /// # Errors
-    /// Never for memory; the serializer's errors are passed on.
-    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+    pub(super) fn to_json(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string_pretty(&Json {
             schema_version: SCHEMA_VERSION,
             data: &self.data,

@@ -7,7 +7,7 @@ use super::document::{Block, Datum, Grid, Prose, Section};
 use super::words::{count, dash, estimate, length, limit};
 use crate::charts::by_limit;
 use crate::table::Align;
-use crate::units::{duration, grouped, percent};
+use crate::units::{are, counted, duration, grouped, percent};
 
 impl Report {
     pub(super) fn consequences(&self) -> Section {
@@ -95,9 +95,10 @@ impl Report {
         let side = |limit: Option<f64>| limit.map_or_else(|| "0 %".to_owned(), percent);
         section.say(
             Prose::new(format!(
-                "{} of {} runs are labelled as hung; the ",
+                "{} of {} {} labelled as hung; the ",
                 grouped(cost.hangs),
-                grouped(cost.runs)
+                counted(cost.runs, "run"),
+                are(cost.hangs)
             ))
             .term("hang-rate", "hang rate")
             .text(format!(
@@ -123,8 +124,8 @@ impl Report {
         section.add(Block::Chart("hang-rate"));
         let mut grid = Grid::new(
             format!(
-                "The cheapest window by hang rate, n = {} runs; the choice switches where one range ends",
-                grouped(cost.runs)
+                "The cheapest window by hang rate, n = {}; the choice switches where one range ends",
+                counted(cost.runs, "run")
             ),
             &[
                 ("window", Align::Left, Some("cell")),
@@ -175,9 +176,9 @@ impl Report {
             return None;
         }
         Some(format!(
-            "On cost alone {} is best over the hang rates of this record (n = {} runs, {} hung); {}.",
+            "On cost alone {} is best over the hang rates of this record (n = {}, {} hung); {}.",
             name(cheapest),
-            grouped(sweep.cost.runs),
+            counted(sweep.cost.runs, "run"),
             grouped(sweep.cost.hangs),
             words.join("; ")
         ))
@@ -197,13 +198,13 @@ impl Report {
         section.add(Block::Chart("strata"));
         let mut grid = Grid::new(
             format!(
-                "False kills by stratum at {}, the worst on top; n = {} runs",
+                "False kills by stratum at {}, the worst on top; n = {}",
                 sweep.settings(cell),
-                grouped(cell.runs)
+                counted(cell.runs, "run")
             ),
             &[
                 ("stratum", Align::Left, None),
-                ("n", Align::Right, None),
+                ("n", Align::Right, Some("n")),
                 ("false kills", Align::Right, Some("false-kill")),
                 ("unresolved", Align::Right, Some("unresolved")),
                 (
@@ -230,7 +231,10 @@ impl Report {
                 count(stratum.unresolved),
                 estimate(&rates::rate(stratum.false_kills, stratum.runs, Level::P95)),
                 limit(stratum.false_kill_rate_up_one_sided),
-                Datum::text(format!("{words} ({} runs)", grouped(stratum.certify_runs))),
+                Datum::text(format!(
+                    "{words} ({})",
+                    counted(stratum.certify_runs, "run")
+                )),
             ]);
         }
         section.add(Block::Grid(grid));
@@ -262,7 +266,10 @@ impl Report {
                 "Run {}, one run: no rate",
                 crate::table::one_line(&shown.run)
             ),
-            &[("what", Align::Left, None), ("", Align::Right, None)],
+            &[
+                ("what", Align::Left, None),
+                ("value", Align::Right, Some("timeline")),
+            ],
         );
         let mut push = |what: &str, datum: Datum| grid.push(vec![Datum::text(what), datum]);
         push("fired at", length(Some(verdict.at.as_u64())));
@@ -305,9 +312,9 @@ impl Report {
                 Prose::new("the one-sided 95 % limit of the ")
                     .term("false-kill-rate", "false-kill rate")
                     .text(format!(
-                        " stays at or below {}, on at least {} runs",
+                        " stays at or below {}, on at least {}",
                         percent(rate),
-                        grouped(rates::runs_needed(0, rate, Level::P95).unwrap_or(u64::MAX))
+                        counted(self.least_runs().unwrap_or(u64::MAX), "run")
                     )),
             );
         }
@@ -363,6 +370,12 @@ impl Report {
         section
     }
 
+    /// Runs without a false kill that certify the acceptable rate; fewer never do.
+    pub(super) fn least_runs(&self) -> Option<u64> {
+        let rate = self.facts.sweep.constraints.max_false_kill_rate?;
+        rates::runs_needed(0, rate, Level::P95)
+    }
+
     /// The same as rules that `policysim gate` reads. Every line is a number or a word of our own, never a name from a log.
     pub fn gate_rules(&self) -> String {
         let sweep = &self.facts.sweep;
@@ -387,12 +400,22 @@ impl Report {
     pub(super) fn reproduction(&self) -> Section {
         let sweep = &self.facts.sweep;
         let mut section = Section::new("reproduction", "Reproduction");
-        section.add(Block::Code(
-            "sh",
-            format!("{}\n{}", self.origin.command, self.origin.sweep_command),
-        ));
+        let origin = &self.origin;
+        let mut lines = vec![origin.command.as_str(), &origin.sweep_command];
+        lines.extend(origin.map_command.as_deref());
+        lines.extend(origin.gaps_command.as_deref());
+        section.add(Block::Code("sh", lines.join("\n")));
+        let mut words =
+            "The first command makes this report, the second prints every figure of the sweep"
+                .to_owned();
+        if origin.map_command.is_some() {
+            words.push_str(", the third those of the map and of the page's controls");
+        }
+        if origin.gaps_command.is_some() {
+            words.push_str(", the last the gap tables");
+        }
         section.say(
-            Prose::new("The first command makes this report, the second prints every figure of the sweep. Made by policysim ")
+            Prose::new(format!("{words}. Made by policysim "))
                 .text(self.origin.version.clone())
                 .text(format!(", seed {}, from the data with digest ", self.origin.seed))
                 .code(sweep.data.digest.clone())

@@ -9,7 +9,7 @@ use super::words::{WAITS, count, estimate, length, total};
 use super::{Report, RunFacts};
 use crate::gaps::Part;
 use crate::table::Align;
-use crate::units::{grouped, percent};
+use crate::units::{counted, grouped, percent};
 
 /// The lengths that the table of a survival curve has beside the windows, ms.
 pub const LENGTHS_MS: [u64; 7] = [1_000, 10_000, 30_000, 60_000, 120_000, 300_000, 600_000];
@@ -46,8 +46,8 @@ impl Report {
             "Limits of the policies that this is about",
             &[
                 ("limit", Align::Left, None),
-                ("candidate", Align::Right, None),
-                ("current", Align::Right, None),
+                ("candidate", Align::Right, Some("candidate")),
+                ("current", Align::Right, Some("policy-in-force")),
             ],
         );
         let current = self.current.as_ref().map(|named| &named.policy);
@@ -78,13 +78,7 @@ impl Report {
 
     fn data_line(&self) -> String {
         let data = &self.facts.sweep.data;
-        let mut text = format!("{}: {} runs", data.name, grouped(data.runs));
-        if data.sources > 1 {
-            text.push_str(&format!(" of {} sources", grouped(data.sources)));
-        }
-        if !data.first_day.is_empty() {
-            text.push_str(&format!(", {} to {}", data.first_day, data.last_day));
-        }
+        let mut text = data.subject();
         text.push_str(&format!(
             "; {} labelled as hung, {} cut by the end of their log, {} aborted in a silence{}.",
             grouped(data.hung),
@@ -93,11 +87,7 @@ impl Report {
             if data.lines == 0 {
                 String::new()
             } else {
-                format!(
-                    "; {} of {} lines unreadable",
-                    grouped(data.malformed_lines),
-                    grouped(data.lines)
-                )
+                format!("; {}", data.unreadable())
             },
         ));
         text
@@ -113,7 +103,7 @@ impl Report {
         }
         let Some(runs) = &self.runs else {
             section.say(
-                Prose::new("This report was made from a result set of a sweep, which holds no gaps and no runs: gap table, survival curve, ledger of time, comparison and timeline need the dataset itself."),
+                Prose::new("This report was made from a result set of a sweep, which holds no gaps and no runs: gap table, survival curve, run sizes, ledger of time, comparison with a policy in force, the parts of the window, simulated settlement, costs at other hang rates and the timeline of a run need the dataset itself."),
             );
             return section;
         };
@@ -152,13 +142,13 @@ impl Report {
             &[
                 ("length", Align::Right, None),
                 ("idle clock\n[95 %]", Align::Left, Some("interval")),
-                ("seen", Align::Right, None),
+                ("seen", Align::Right, Some("seen")),
                 (
                     "pre-token waits\n[95 %]",
                     Align::Left,
                     Some("pre-token-wait"),
                 ),
-                ("seen", Align::Right, None),
+                ("seen", Align::Right, Some("seen")),
             ],
         );
         let swept = self.swept_ms();
@@ -194,7 +184,7 @@ impl Report {
         );
         let words = match protection.method.as_str() {
             "split_and_fixed_sequence" => format!(
-                "Runs were split by session (seed {}): {} ranked the cells, {} others alone gave verdicts, and windows were tested from the largest down to the first that is not shown to be safe.",
+                "Runs were split by session (seed {}): {} ranked the cells, the other {} alone gave verdicts, and windows were tested from the largest down to the first that is not shown to be safe.",
                 protection.seed,
                 grouped(protection.select_runs),
                 grouped(protection.certify_runs)
@@ -204,8 +194,8 @@ impl Report {
                 grouped(protection.certify_runs)
             ),
             _ => format!(
-                "One cell was tested, on {} runs: nothing was chosen.",
-                grouped(protection.certify_runs)
+                "One cell was tested, on {}: nothing was chosen.",
+                counted(protection.certify_runs, "run")
             ),
         };
         section.say(Prose::titled("Protection from luck.", words));
@@ -252,10 +242,11 @@ fn limit(limit: Option<Millis>) -> String {
 fn ledger_grid(runs: &RunFacts) -> Grid {
     let mut columns = vec![
         ("runs", Align::Left, None),
-        ("n", Align::Right, None),
-        ("in all", Align::Right, None),
+        ("n", Align::Right, Some("n")),
+        ("in all", Align::Right, Some("time-account")),
     ];
-    columns.extend(Account::ALL.map(|account| (account.name(), Align::Right, None)));
+    columns
+        .extend(Account::ALL.map(|account| (account.name(), Align::Right, Some("time-account"))));
     let mut grid = Grid::new(
         "Time by account, hung runs included; every millisecond of a record is in one",
         &columns,

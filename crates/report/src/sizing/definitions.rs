@@ -4,7 +4,7 @@
 pub type Definition = (&'static str, &'static str, &'static str);
 
 /// Every definition, in alphabetical order.
-pub const DEFINITIONS: [Definition; 22] = [
+pub const DEFINITIONS: [Definition; 32] = [
     (
         "aborted-in-silence",
         "Aborted in silence",
@@ -14,6 +14,11 @@ pub const DEFINITIONS: [Definition; 22] = [
         "budget",
         "Budget",
         "The most time that a run may take in all. What pauses it is part of the policy.",
+    ),
+    (
+        "candidate",
+        "Candidate",
+        "The policy that this report proposes.",
     ),
     (
         "cell",
@@ -28,7 +33,7 @@ pub const DEFINITIONS: [Definition; 22] = [
     (
         "cost",
         "Cost",
-        "Expected time lost per run at a hang rate h: (1 − h) times the work that false kills throw away and the restarts they cause, plus h times the slot time that a hang holds. Unresolved runs count as false kills, which makes it an upper bound.",
+        "Expected time lost per run at a hang rate h: (1 − h) times the work that false kills throw away and the restarts they cause, plus h times the slot time that a hang holds. What a restart costs sets the ratio between the two. Unresolved runs count as false kills, which makes it an upper bound.",
     ),
     (
         "cut-short",
@@ -71,6 +76,31 @@ pub const DEFINITIONS: [Definition; 22] = [
         "95 % confidence. Quantiles and shares of silences take whole sessions as units, because silences of one session resemble each other; rates take runs.",
     ),
     (
+        "killed",
+        "Killed",
+        "Runs that the policy ends by any limit, hung ones included.",
+    ),
+    (
+        "max",
+        "Max",
+        "The longest silence, or the largest size, of the record; with a cut one, at least that.",
+    ),
+    (
+        "mcnemar",
+        "McNemar",
+        "The exact two-sided p-value of the runs that one of two policies kills and the other does not, if both killed equally often. `nested` where the policies differ in nothing but the idle window: then the sign is known.",
+    ),
+    (
+        "n",
+        "n",
+        "How many samples a figure stands on: silences, runs, or hangs, as the title of the table says.",
+    ),
+    (
+        "policy-in-force",
+        "Policy in force",
+        "The policy that the proposed one would replace, named with `--current`.",
+    ),
+    (
         "pre-token-wait",
         "Pre-token wait",
         "From handing control to the model to its first output. Where a log stamps an output when it is finished, it is an upper bound.",
@@ -79,6 +109,16 @@ pub const DEFINITIONS: [Definition; 22] = [
         "retry-envelope",
         "Retry envelope",
         "What the waits of a whole chain of provider retries add up to: without jitter, with full jitter, and with every retry-after header at its cap. It is silence unless the harness announces the retries. The requests' own time comes on top.",
+    ),
+    (
+        "run-size",
+        "Run size",
+        "What budgets and caps are held against: a run's span (wall), the same without waits for humans, the host's sleep and the time between segments (active), its model turns, and its finished tool calls.",
+    ),
+    (
+        "seen",
+        "Seen",
+        "Silences that were seen to last at least that long, those cut short included.",
     ),
     (
         "settlement-simulation",
@@ -99,6 +139,16 @@ pub const DEFINITIONS: [Definition; 22] = [
         "taskwait",
         "TaskWait",
         "How long a parent waits for a delegate before it has to decide what to do next.",
+    ),
+    (
+        "time-account",
+        "Time account",
+        "Every millisecond of a run stands in one account: model (it has control), tool (a call or a child is open), human (somebody is asked), retry (a provider backoff is open), compaction, suspend (the host sleeps), unknown (the run had ended and was not resumed yet, or the record does not say).",
+    ),
+    (
+        "timeline",
+        "Timeline",
+        "One run under the candidate: when the policy fired, what its clocks read, and what the record shows next. It is an example, and no rate.",
     ),
     (
         "turn-cap",

@@ -1,6 +1,6 @@
 //! A report before it is Markdown or HTML: sections of prose, tables and charts, so that both say the same.
 
-use crate::table::{Align, Table, one_line};
+use crate::table::{Align, Table, escaped_with, one_line};
 
 /// A piece of a sentence.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +28,15 @@ impl Prose {
     /// A paragraph with a title of its own.
     pub fn titled(title: &str, text: impl Into<String>) -> Self {
         Self(vec![Span::Strong(title.to_owned())]).text(format!(" {}", text.into()))
+    }
+
+    /// A paragraph of our own words, in which backticks hold what is typed.
+    pub fn written(text: &str) -> Self {
+        let span = |(index, part): (usize, &str)| match index % 2 {
+            0 => Span::Text(part.to_owned()),
+            _ => Span::Code(part.to_owned()),
+        };
+        Self(text.split('`').enumerate().map(span).collect())
     }
 
     /// Adds words.
@@ -258,22 +267,9 @@ impl Grid {
     }
 }
 
-/// Words as Markdown shows them, on one line.
+/// Words as Markdown shows them, on one line, wherever they stand: no title, no picture.
 pub(crate) fn marked_down(words: &str) -> String {
-    let mut text = String::new();
-    for c in one_line(words).chars() {
-        match c {
-            '|' | '\\' | '`' | '*' | '_' | '[' | ']' | '#' | '!' => {
-                text.push('\\');
-                text.push(c);
-            }
-            '<' => text.push_str("&lt;"),
-            '>' => text.push_str("&gt;"),
-            '&' => text.push_str("&amp;"),
-            _ => text.push(c),
-        }
-    }
-    text
+    escaped_with(words, "#!")
 }
 
 /// A span of code whose fence is longer than any run of backticks in it.

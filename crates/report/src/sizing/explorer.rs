@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::Report;
 use super::document::Datum;
-use super::facts::{Cell, Sweep, short_key};
+use super::facts::{Cell, Stratum, Sweep, short_key};
 use super::words::{count, estimate, figure, limit, noticed, slots, total};
 use crate::charts::by_limit;
 use crate::table::one_line;
@@ -50,14 +50,34 @@ pub struct Explorer {
     pub costs: Costs,
 }
 
+impl Explorer {
+    /// What a sweep alone can tell: its own TaskWait, and no costs, which take the runs.
+    pub fn of_sweep(sweep: &Sweep) -> Self {
+        let window = |cell: &Cell| {
+            let span = policysim_policy::duration::parse(cell.setting("idle.window"));
+            span.ok().map(policysim_policy::Millis::as_u64)
+        };
+        Self {
+            windows_ms: sweep.cells.iter().map(window).collect(),
+            waits_ms: vec![sweep.task_wait_ms],
+            settles: sweep
+                .cells
+                .iter()
+                .map(|cell| vec![cell.settle_share])
+                .collect(),
+            costs: Costs::default(),
+        }
+    }
+}
+
 impl Report {
     /// The data of the page, safe to stand inside a `script` element.
     pub(crate) fn page_data(&self, charts: &Value) -> String {
         let map = self.map();
-        let explorer = self.runs.as_ref().map(|runs| &runs.explorer);
-        let mut data = match explorer {
-            Some(explorer) if map.cells.len() <= MOST_CELLS => self.explored(map, explorer),
-            _ => json!({}),
+        let mut data = if map.cells.len() <= MOST_CELLS {
+            self.explored(map, &self.explorer)
+        } else {
+            json!({})
         };
         data["charts"] = charts.clone();
         // `</script>` and `<!--` end a script's text whatever the JSON around them.
@@ -79,10 +99,20 @@ impl Report {
             .filter_map(|key| Some((key.as_str(), self.own_setting(key)?)))
             .collect();
         let costs = &explorer.costs;
+        let drawn = by_limit(self.focus());
+        let drawn_at: Vec<Option<usize>> = groups
+            .iter()
+            .map(|(key, group)| {
+                let same = |of: &&Stratum| of.key == *key && of.group == *group;
+                drawn.iter().position(same)
+            })
+            .collect();
         json!({
             "axes": map.axes.iter().zip(&values).map(|(key, values)| json!({
                 "key": key, "name": short_key(key), "values": values,
             })).collect::<Vec<_>>(),
+            // Where each stratum stands in the chart, which shows those of one cell.
+            "strata": drawn_at,
             "decision": { "axes": self.facts.sweep.axes, "fixed": fixed },
             "waits": explorer.waits_ms.iter().map(|&ms| json!([duration(ms), ms])).collect::<Vec<_>>(),
             "hang_rates": costs.hang_rates.iter().map(|(text, share)| json!([text, share])).collect::<Vec<_>>(),

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::SCHEMA_VERSION;
+use crate::header::DataHeader;
 
 /// Limits of a figure; a missing one is not known.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
@@ -30,35 +31,6 @@ pub struct Figure {
     pub interval: Limits,
     /// How far it can be trusted.
     pub status: String,
-}
-
-/// The data of a sweep.
-#[derive(Clone, Debug, Deserialize, PartialEq)]
-pub struct Data {
-    /// What the user named.
-    pub name: String,
-    /// Digest of the dataset.
-    pub digest: String,
-    /// Runs.
-    pub runs: u64,
-    /// Sources.
-    pub sources: u64,
-    /// Prompts without an answer.
-    pub unanswered: u64,
-    /// Runs that their log cuts.
-    pub open_runs: u64,
-    /// Runs labelled as hung.
-    pub hung: u64,
-    /// First day; empty when undated.
-    pub first_day: String,
-    /// Last day.
-    pub last_day: String,
-    /// Unreadable lines.
-    pub malformed_lines: u64,
-    /// Lines.
-    pub lines: u64,
-    /// Sentences that belong beside every figure.
-    pub caveats: Vec<String>,
 }
 
 /// What a recommended cell must meet.
@@ -94,6 +66,13 @@ pub struct Protected {
     pub certify_runs: u64,
     /// The ranking saw the runs that verdicts are given on.
     pub in_sample: bool,
+}
+
+impl Protected {
+    /// Whether other runs gave verdicts than ranked the cells.
+    pub(crate) fn is_split(&self) -> bool {
+        self.method == "split_and_fixed_sequence"
+    }
 }
 
 /// A cell and the hang rates for which it is the cheapest.
@@ -347,7 +326,7 @@ pub struct Sweep {
     /// The version of the JSON.
     pub schema_version: u32,
     /// What it is about.
-    pub data: Data,
+    pub data: DataHeader,
     /// The policy that candidates start from.
     pub base: String,
     /// The same as a document; sweeps of before did not tell it.

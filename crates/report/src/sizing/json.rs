@@ -2,16 +2,22 @@
 
 use std::collections::BTreeMap;
 
+use policysim_policy::{Millis, Policy};
 use policysim_sim::compare::Pairs;
+use policysim_sim::gaps::Line;
 use policysim_sim::gaps::curve::Curve;
 use policysim_sim::ledger::{Account, Totals};
-use policysim_sim::stats::{Estimate, Interval, json as rounded};
+use policysim_sim::stats::{Estimate, Interval, Level, json as rounded, rates};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::explorer::Explorer;
+use super::facts::Stratum;
 use super::{Report, RunFacts, Shown};
 use crate::SCHEMA_VERSION;
+use crate::charts::by_limit;
+use crate::form::Printed;
 
 #[derive(Serialize)]
 struct JsonReport<'a> {
@@ -24,8 +30,13 @@ struct JsonReport<'a> {
     seed: u64,
     command: &'a str,
     sweep_command: &'a str,
+    gaps_command: Option<&'a str>,
     candidate_cell: Option<usize>,
     focus_cell: usize,
+    limits: Value,
+    /// Of the focus cell, the worst first.
+    strata: Vec<Value>,
+    rules: Value,
     /// As `policysim sweep --format json` prints it.
     sweep: &'a RawValue,
     /// The same of the wider sweep behind map and controls; null where the first holds them all.
@@ -33,6 +44,7 @@ struct JsonReport<'a> {
     map_command: Option<&'a str>,
     /// As `policysim gaps --format json` prints it.
     gaps: Option<Box<RawValue>>,
+    explorer: &'a Explorer,
     runs: Option<Value>,
 }
 
@@ -43,7 +55,7 @@ impl Report {
     /// Never for memory; the serializer's errors are passed on.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
         let gaps = match &self.runs {
-            Some(runs) => Some(RawValue::from_string(runs.gaps.to_json()?)?),
+            Some(runs) => Some(RawValue::from_string(runs.gaps.json()?)?),
             None => None,
         };
         serde_json::to_string_pretty(&JsonReport {
@@ -56,15 +68,54 @@ impl Report {
             seed: self.origin.seed,
             command: &self.origin.command,
             sweep_command: &self.origin.sweep_command,
+            gaps_command: self.origin.gaps_command.as_deref(),
             candidate_cell: self.candidate_cell,
             focus_cell: self.focus().cell,
+            limits: json!({
+                "candidate": limits_of(&self.candidate.policy),
+                "current": self.current.as_ref().map(|named| limits_of(&named.policy)),
+            }),
+            strata: by_limit(self.focus()).into_iter().map(stratum).collect(),
+            rules: json!({
+                "max_false_kill_rate": self.facts.sweep.constraints.max_false_kill_rate,
+                "least_runs": self.least_runs(),
+                "idle_window_ms": self.candidate.policy.idle.window.map(Millis::as_u64),
+            }),
             sweep: &self.facts.raw,
             map: self.wider.as_ref().map(|facts| &*facts.raw),
             map_command: self.origin.map_command.as_deref(),
             gaps,
+            explorer: &self.explorer,
             runs: self.runs.as_ref().map(runs),
         })
     }
+}
+
+/// The limits that the text compares.
+fn limits_of(policy: &Policy) -> Value {
+    let by_role: BTreeMap<&str, Option<u32>> = policy
+        .turns
+        .by_role
+        .entries()
+        .iter()
+        .map(|(role, cap)| (&**role, *cap))
+        .collect();
+    json!({
+        "idle_window_ms": policy.idle.window.map(Millis::as_u64),
+        "total_budget_ms": policy.total.budget.map(Millis::as_u64),
+        "turn_cap": policy.turns.cap,
+        "turn_cap_by_role": by_role,
+        "task_wait_ms": policy.task_wait.timeout.as_u64(),
+        "kill_delay_and_grace_ms": policy.kill.delay.plus(policy.kill.grace).as_u64(),
+    })
+}
+
+fn stratum(of: &Stratum) -> Value {
+    json!({
+        "key": of.key,
+        "group": of.group,
+        "false_kill_rate": estimate(&rates::rate(of.false_kills, of.runs, Level::P95)),
+    })
 }
 
 fn runs(facts: &RunFacts) -> Value {
@@ -99,12 +150,15 @@ fn runs(facts: &RunFacts) -> Value {
             "window_ms": facts.split.window_ms,
             "measured_p99_9_ms": facts.split.measured_ms,
             "measured": super::recommendation::measured(&facts.gaps),
+            "composite_silence": {
+                "every_reading": super::recommendation::composite(facts, Line::Idle).0,
+                "longest_of_each_run": super::recommendation::composite(facts, Line::Longest).0,
+            },
             "retry_envelope_ms": named(facts.split.envelopes_ms()),
             "left_ms": named(facts.split.left_ms()),
             "backoff_runs_against_the_idle_clock": facts.split.backoff_counts,
         },
         "settlement": facts.settled,
-        "explorer": facts.explorer,
         "timeline": facts.shown.as_ref().map(shown),
     })
 }

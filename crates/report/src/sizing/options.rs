@@ -5,7 +5,7 @@ use super::document::{Block, Datum, Grid, Prose, Section};
 use super::facts::Cell;
 use super::words::{count, figure, limit, noticed, slots, total};
 use crate::table::Align;
-use crate::units::{grouped, percent};
+use crate::units::{are, counted, grouped, percent};
 
 /// A table longer than this shows only the cells that matter.
 const MOST: usize = 40;
@@ -13,13 +13,14 @@ const MOST: usize = 40;
 impl Report {
     pub(super) fn options(&self) -> Section {
         let sweep = &self.facts.sweep;
+        let cells = sweep.cells.len() as u64;
         let mut section = Section::new("options", "Options considered");
         section.add(Block::Grid(self.cells_grid()));
         section.say(
             Prose::new("Cells of the ")
                 .term("front", "front")
                 .text(" are marked; no other cell beats them in both false kills and what hangs cost. ")
-                .text(format!("All {} cells are in ", grouped(sweep.cells.len() as u64)))
+                .text(format!("All {} {} in ", counted(cells, "cell"), are(cells)))
                 .code("report.json")
                 .text("."),
         );
@@ -56,10 +57,10 @@ impl Report {
         let sweep = &self.facts.sweep;
         let shown = self.shown_cells();
         let mut title = format!(
-            "{} cells over {}, n = {} runs",
-            grouped(sweep.cells.len() as u64),
+            "{} over {}, n = {}",
+            counted(sweep.cells.len() as u64, "cell"),
             sweep.base,
-            grouped(sweep.runs())
+            counted(sweep.runs(), "run")
         );
         if shown.len() < sweep.cells.len() {
             title.push_str(&format!(
@@ -72,10 +73,10 @@ impl Report {
             "idle.window" => ("idle", Align::Right, Some("idle-window")),
             "total.budget" => ("total", Align::Right, Some("budget")),
             "turns.cap" => ("turns", Align::Right, Some("turn-cap")),
-            other => (other, Align::Right, None),
+            other => (other, Align::Right, Some("cell")),
         }));
         columns.extend([
-            ("killed", Align::Right, None),
+            ("killed", Align::Right, Some("killed")),
             (
                 "false kills per run\n[95 %]",
                 Align::Left,

@@ -11,7 +11,7 @@ use super::options::verdict;
 use super::words::{count, left, length, share};
 use super::{Report, RunFacts};
 use crate::table::Align;
-use crate::units::{duration, grouped, percent, percent_figures};
+use crate::units::{are, counted, duration, grouped, percent, percent_figures};
 
 impl Report {
     pub(super) fn recommendation(&self) -> Section {
@@ -84,12 +84,14 @@ impl Report {
 
     fn compared(&self, section: &mut Section, found: &Comparison, current: &str) {
         section.say(Prose::new(format!(
-            "Of {} runs, {} are newly killed by {} and {} newly spared; {} are killed by both, unresolved kills counted everywhere. {}",
-            grouped(found.all.counts.runs),
+            "Of {}, {} {} newly killed by {} and {} newly spared; {} {} killed by both, unresolved kills counted everywhere. {}",
+            counted(found.all.counts.runs, "run"),
             grouped(found.all.counts.only_second),
+            are(found.all.counts.only_second),
             self.candidate.name,
             grouped(found.all.counts.only_first),
             grouped(found.killed_by_both),
+            are(found.killed_by_both),
             if found.nested {
                 format!("It differs from {current} in nothing but the idle window, so that the sign of the difference is known and its size alone is estimated.")
             } else {
@@ -98,9 +100,9 @@ impl Report {
         )));
         let mut grid = Grid::new(
             format!(
-                "Runs that {} and {current} treat otherwise, by what was open at the firing; n = {} runs",
+                "Runs that {} and {current} treat otherwise, by what was open at the firing; n = {}",
                 self.candidate.name,
-                grouped(found.all.counts.runs)
+                counted(found.all.counts.runs, "run")
             ),
             &[
                 ("open at the firing", Align::Left, None),
@@ -111,7 +113,7 @@ impl Report {
                     Align::Left,
                     Some("interval"),
                 ),
-                ("McNemar p", Align::Right, None),
+                ("McNemar p", Align::Right, Some("mcnemar")),
             ],
         );
         let mut push = |name: &str, pairs: &Pairs| {
@@ -133,9 +135,10 @@ impl Report {
         section.add(Block::Grid(grid));
         let hung = &found.hung;
         section.say(Prose::new(format!(
-            "Of {} runs labelled as hung, {} are killed by both, {} only by {current}, {} only by {}, and {} by neither within their record.",
-            grouped(hung.both + hung.current_only + hung.candidate_only + hung.neither),
+            "Of {} labelled as hung, {} {} killed by both, {} only by {current}, {} only by {}, and {} by neither within their record.",
+            counted(hung.both + hung.current_only + hung.candidate_only + hung.neither, "run"),
             grouped(hung.both),
+            are(hung.both),
             grouped(hung.current_only),
             grouped(hung.candidate_only),
             self.candidate.name,
@@ -183,26 +186,19 @@ fn split(section: &mut Section, runs: &RunFacts, window: Option<Millis>) {
         ),
         &[
             ("part", Align::Left, None),
-            ("nominal", Align::Right, None),
-            ("full jitter", Align::Right, None),
-            ("headers at cap", Align::Right, None),
+            ("nominal", Align::Right, Some("retry-envelope")),
+            ("full jitter", Align::Right, Some("retry-envelope")),
+            ("headers at cap", Align::Right, Some("retry-envelope")),
         ],
     );
     let envelopes = split.envelopes_ms();
-    let quantile = measured(&runs.gaps);
-    let measured_text = match quantile {
-        Some(quantile) => match quantile.point() {
-            Some(ms) => format!("{} {}", duration(ms), bracket(quantile)),
-            None => "not estimable".to_owned(),
-        },
-        None => "not estimable".to_owned(),
-    };
+    let quantile = length_of(measured(&runs.gaps));
     grid.push(
         std::iter::once(Datum::text(format!(
             "p99.9 of the pre-token wait (n = {})",
             grouped(n)
         )))
-        .chain(std::iter::repeat_with(|| Datum::text(measured_text.clone())).take(3))
+        .chain(std::iter::repeat_with(|| quantile.clone()).take(3))
         .collect(),
     );
     grid.push(
@@ -218,13 +214,24 @@ fn split(section: &mut Section, runs: &RunFacts, window: Option<Millis>) {
             }))
             .collect(),
     );
+    for (line, what) in [
+        (Line::Idle, "every reading of the idle clock"),
+        (Line::Longest, "the longest reading of each run"),
+    ] {
+        let (quantile, n) = composite(runs, line);
+        let text = length_of(quantile);
+        grid.push(
+            std::iter::once(Datum::text(format!(
+                "measured composite silence, p99.9 of {what} (n = {})",
+                grouped(n)
+            )))
+            .chain(std::iter::repeat_with(|| text.clone()).take(3))
+            .collect(),
+        );
+    }
     section.add(Block::Grid(grid));
     section.say(
-        Prose::new("Quantiles do not add up, so that the rows above are an allowance. What runs really met is the composite silence that the idle clock read: ")
-            .text(composite(runs, Line::Idle, "over all readings"))
-            .text("; ")
-            .text(composite(runs, Line::Longest, "over the longest reading of each run"))
-            .text(". ")
+        Prose::new("Quantiles do not add up, so that quantile, envelope and what is left are an allowance; the composite silences are what the idle clock really read. ")
             .term("retry-envelope", "The envelope")
             .text(if split.backoff_counts {
                 " runs against the idle clock wherever the harness does not announce its retries; each of the requests in the chain takes its own time on top."
@@ -234,23 +241,20 @@ fn split(section: &mut Section, runs: &RunFacts, window: Option<Millis>) {
     );
 }
 
-fn composite(runs: &RunFacts, line: Line, what: &str) -> String {
-    let Some(figures) = runs.gaps.figures.get(&(String::new(), line)) else {
-        return format!("not estimable {what}");
-    };
-    let Some(quantile) = figures.quantiles.last() else {
-        return format!("not estimable {what}");
-    };
-    let p = quantile.curve.p.percentile_label();
-    match quantile.point() {
-        Some(ms) => format!(
-            "{p} {} {} {what} (n = {})",
-            duration(ms),
-            bracket(quantile),
-            grouped(figures.n)
-        ),
-        None => format!("{p} not estimable {what} (n = {})", grouped(figures.n)),
-    }
+/// The largest quantile of what the idle clock read, and how many readings there are.
+pub(super) fn composite(runs: &RunFacts, line: Line) -> (Option<&GapQuantile>, u64) {
+    runs.gaps
+        .figures
+        .get(&(String::new(), line))
+        .map_or((None, 0), |figures| (figures.quantiles.last(), figures.n))
+}
+
+/// A quantile with its interval.
+fn length_of(quantile: Option<&GapQuantile>) -> Datum {
+    quantile.and_then(|of| Some((of, of.point()?))).map_or_else(
+        || Datum::text("not estimable"),
+        |(of, ms)| Datum::of(format!("{} {}", duration(ms), bracket(of)), ms as f64),
+    )
 }
 
 fn bracket(quantile: &GapQuantile) -> String {

@@ -8,7 +8,7 @@
 //! | `adr` | the number given with `--adr`; empty without one |
 //! | `sections.ID` | a section in Markdown, without its title: `context`, `data`, `method`, `options`, `recommendation`, `consequences`, `rules`, `reproduction` |
 //! | `titles.ID` | the title of that section |
-//! | `definitions` | a list of `id`, `title` and `text` |
+//! | `definitions` | a list of `id`, `title` and `text`, which is Markdown |
 //! | `charts` | a list of `name`, `title` and `description`; files are `charts/NAME.svg` and `charts/NAME.png` |
 //! | `report` | everything in `report.json`, `report.sweep.cells[0].false_kills` for example |
 //!
@@ -21,7 +21,7 @@ use serde::Serialize;
 
 use super::Report;
 use super::definitions::DEFINITIONS;
-use super::document::{Section, marked_down};
+use super::document::{Prose, Section, marked_down};
 use crate::units::grouped;
 
 /// The template that is used where none is given.
@@ -92,7 +92,9 @@ pub fn render(source: &str, report: &Report) -> Result<String, TemplateError> {
             sections => by_id(&text),
             titles => by_id(&|section| section.title.to_owned()),
             definitions => DEFINITIONS
-                .map(|(id, title, text)| context! { id, title, text })
+                .map(|(id, title, text)| {
+                    context! { id, title, text => Prose::written(text).to_markdown() }
+                })
                 .to_vec(),
             charts => Value::from(Serde(&charts)),
             report => Value::from(Serde(&everything)),

@@ -6,7 +6,7 @@ use policysim_sim::choose::{Detection, Rejection};
 use policysim_sim::cluster::Cluster;
 use policysim_sim::focus::{Focus, Rival, Sampled};
 use policysim_sim::grid;
-use policysim_sim::hang_cost::{HangCost, RateSource};
+use policysim_sim::hang_cost::{HangCost, HangTime, RateSource};
 use policysim_sim::readings::LimitSource;
 use policysim_sim::stats::bootstrap::Bootstrap;
 use policysim_sim::stats::verdict::{Decision, KEYS_MATTER};
@@ -17,7 +17,9 @@ use super::{IDLE_CLOCK, ROWS_SHOWN, SweepResult, dash, ends, rate};
 use crate::gaps::notes::sentence;
 use crate::sizing::facts::short_key;
 use crate::table::{Align, Table, one_line};
-use crate::units::{duration as human, grouped, hours, percent, percent_figures};
+use crate::units::{
+    are, counted, duration as human, grouped, hours, percent, percent_figures, were,
+};
 
 /// A ratio of compounded to observed run rate from which gaps are said to go together.
 const COMPOUNDING_TOLD: f64 = 1.5;
@@ -125,11 +127,12 @@ impl SweepResult {
         let mut remarks = self.notes.clone();
         if self.cells.len() > ROWS_SHOWN {
             remarks.push(format!(
-                "{} of {} cells shown (the Pareto front and the recommendation's neighbours); `--format csv` has all.",
+                "{} of {} shown (the Pareto front and the recommendation's neighbours); `--format csv` has all.",
                 self.shown().len(),
-                grouped(self.cells.len() as u64)
+                counted(self.cells.len() as u64, "cell")
             ));
         }
+        remarks.extend(crate::settle::sweep_words(&self.settled));
         if let Some(focus) = self.focus() {
             self.about_runs(focus, &mut remarks);
             self.about_traps(focus, &mut remarks);
@@ -144,10 +147,11 @@ impl SweepResult {
         let tally = &cell.all.tally;
         if tally.unresolved() > 0 {
             remarks.push(format!(
-                "Cell {}: {} of {} runs are unresolved ({} killed where the record cannot tell, {} whose record ends first); the upper limits count them as kills.",
+                "Cell {}: {} of {} {} unresolved ({} killed where the record cannot tell, {} whose record ends first); the upper limits count them as kills.",
                 focus + 1,
                 grouped(tally.unresolved()),
-                grouped(tally.runs),
+                counted(tally.runs, "run"),
+                are(tally.unresolved()),
                 grouped(tally.unresolved_kills),
                 grouped(tally.unresolved_survivals),
             ));
@@ -157,9 +161,10 @@ impl SweepResult {
                 "No run of this record is known to have hung: detection is the window itself, for a hang outside an open tool.".to_owned(),
             );
         } else {
+            let are = are(cell.all.hung);
             remarks.push(format!(
-                "{} runs are known to have hung and are in no false-kill rate; cell {} misses {} of them.",
-                grouped(cell.all.hung),
+                "{} {are} known to have hung and {are} in no false-kill rate; cell {} misses {} of them.",
+                counted(cell.all.hung, "run"),
                 focus + 1,
                 grouped(cell.hung_missed),
             ));
@@ -169,19 +174,19 @@ impl SweepResult {
             let (key, name) = &self.strata[index];
             let tally = &self.judged(focus).strata[index];
             remarks.push(format!(
-                "Worst stratum of cell {}: {} {}: ≤ {} ({} killed or unresolved of {} runs{}{}).",
+                "Worst stratum of cell {}: {} {}: ≤ {} ({} killed or unresolved of {}{}{}).",
                 focus + 1,
                 key.name(),
                 one_line(name),
                 percent(up),
                 grouped(tally.worst_kills()),
-                grouped(tally.runs),
+                counted(tally.runs, "run"),
                 if self.is_split() { " held back" } else { "" },
                 self.stratum_verdict(index, tally).needed.map_or_else(
                     String::new,
                     |needed| format!(
-                        "; {} runs with as many would certify {}",
-                        grouped(needed),
+                        "; {} with as many would certify {}",
+                        counted(needed, "run"),
                         self.max_false_kill
                     )
                 ),
@@ -209,10 +214,10 @@ impl SweepResult {
             format!("[{} … {}] % of runs, nested windows", side(near), side(far))
         };
         Some(format!(
-            "Cell {} against {} as it stands: {} runs newly killed, {} newly spared ({test}).",
+            "Cell {} against {} as it stands: {} newly killed, {} newly spared ({test}).",
             focus + 1,
             self.base,
-            grouped(pairs.only_second),
+            counted(pairs.only_second, "run"),
             grouped(pairs.only_first),
         ))
     }
@@ -254,8 +259,9 @@ impl SweepResult {
                 |other| format!("{} would be recommended", self.settings(other)),
             );
             remarks.push(format!(
-                "The choice depends on the tie rule: {} kills over all cells are gaps of exactly the window; if those runs survived, {other}.",
-                grouped(ties)
+                "The choice depends on the tie rule: {} over all cells {} of a gap of exactly the window; if those runs survived, {other}.",
+                counted(ties, "kill"),
+                are(ties)
             ));
         } else if self.cells[focus].all.tally.ties > 0 {
             remarks.push(format!(
@@ -289,8 +295,9 @@ impl SweepResult {
         if let Some((aborts, envelope)) = self.aborts {
             let side = |limit: Option<f64>| limit.map_or_else(dash, percent_figures);
             remarks.push(format!(
-                "{} runs were aborted in a silence, perhaps because of it: cell {} kills [{} … {}] % of gaps, from every aborted silence ending at once to none ever ending.",
-                grouped(aborts),
+                "{} {} aborted in a silence, perhaps because of it: cell {} kills [{} … {}] % of gaps, from every aborted silence ending at once to none ever ending.",
+                counted(aborts, "run"),
+                were(aborts),
                 focus + 1,
                 side(envelope.rate.lo),
                 side(envelope.rate.up),
@@ -438,8 +445,13 @@ impl SweepResult {
                 )
             });
         format!(
-            "alone {} is best {over}{range}{}{}",
+            "alone {} is best {over}{range}; a hang costs {}{}{}",
             self.settings(cheapest.cell),
+            match cost.hang_time {
+                HangTime::Knowledge => "the time until the parent knows of it (simulated)",
+                HangTime::Slot => "its slot until it settles (measured)",
+                HangTime::Window => "its slot for the window and what settling takes",
+            },
             match cost.options.restart.as_u64() {
                 0 => "; a restart is taken to cost nothing".to_owned(),
                 restart_ms => format!("; a restart costs {}", human(restart_ms)),
@@ -478,12 +490,12 @@ impl SweepResult {
         };
         let (verdict, figures) = (&self.choice.verdicts[chosen], &self.figures[chosen]);
         let mut text = format!(
-            "Recommended{asked}: {}. At 95 % confidence at most {} of runs are killed while alive ({} false kills, {} unresolved in {} runs{})",
+            "Recommended{asked}: {}. At 95 % confidence at most {} of runs are killed while alive ({}, {} unresolved in {}{})",
             self.settings(chosen),
             verdict.upper.map_or_else(dash, percent),
-            grouped(verdict.counts.kills),
+            counted(verdict.counts.kills, "false kill"),
             grouped(verdict.counts.unresolved),
-            grouped(verdict.counts.runs),
+            counted(verdict.counts.runs, "run"),
             if self.is_split() { " held back" } else { "" },
         );
         match &figures.detection {
@@ -611,16 +623,16 @@ impl SweepResult {
         match why {
             Rejection::RateNotCertified { needed } => {
                 let mut text = format!(
-                    "{} killed or unresolved of {} runs{} bound the rate at {}",
+                    "{} killed or unresolved of {}{} bound the rate at {}",
                     grouped(verdict.counts.worst_kills()),
-                    grouped(verdict.counts.runs),
+                    counted(verdict.counts.runs, "run"),
                     if self.is_split() { " held back" } else { "" },
                     verdict.upper.map_or_else(dash, percent),
                 );
                 if let Some(needed) = needed {
                     text.push_str(&format!(
-                        "; {} runs with as many would certify {}",
-                        grouped(needed),
+                        "; {} with as many would certify {}",
+                        counted(needed, "run"),
                         self.max_false_kill
                     ));
                 }

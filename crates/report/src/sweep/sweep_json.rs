@@ -22,10 +22,7 @@ use crate::header::DataHeader;
 
 impl SweepResult {
     /// The result as JSON.
-    ///
-    /// # Errors
-    /// Never for memory; the serializer's errors are passed on.
-    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+    pub(super) fn to_json(&self) -> Result<String, serde_json::Error> {
         let cells = (0..self.cells.len())
             .map(|index| self.json_cell(index))
             .collect();
@@ -104,6 +101,7 @@ impl SweepResult {
             hangs: cost.hangs,
             hang_rates: cost.rates,
             hang_rates_source: cost.source.name(),
+            hang_time: cost.hang_time.name(),
             cheapest_cell: cost.cheapest.ok().map(|found| found.cell + 1),
             criterion: if cost.options.hang_rate.is_some() {
                 "cost_at_rate"
@@ -313,6 +311,7 @@ struct JsonCost {
     hangs: u64,
     hang_rates: Interval,
     hang_rates_source: &'static str,
+    hang_time: &'static str,
     criterion: &'static str,
     cheapest_cell: Option<usize>,
     value_ms: Option<f64>,

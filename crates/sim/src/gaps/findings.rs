@@ -99,8 +99,8 @@ pub enum Finding {
     },
     /// Killed silences appear to be missing.
     KillsMissing {
-        /// The recorded limit, ms.
-        limit_ms: u64,
+        /// The recorded limit, ms, where it is known.
+        limit_ms: Option<u64>,
         /// The sign.
         sign: Truncation,
     },
@@ -303,7 +303,7 @@ fn limit_in_data(silences: &Silences, ended: &Counts) -> Option<(u64, u64)> {
     let mut cuts = cuts.to_vec();
     cuts.sort_unstable();
     let median = *cuts.get(cuts.len().checked_sub(1)? / 2)?;
-    let near = |ms: u64| u128::from(ms.abs_diff(median)) * 50 <= u128::from(median);
+    let near = |ms: u64| traps::is_near(ms, median);
     let at: Vec<u64> = cuts.iter().copied().filter(|&ms| near(ms)).collect();
     let limit_ms = *at.first()?;
     let longer = ended
@@ -322,18 +322,20 @@ fn of_limit(silences: &Silences, killed_runs: u64, setting: Setting) -> Vec<Find
             limit_in_data(silences, &ended).map(|(limit_ms, n)| (limit_ms, LimitSource::Cuts(n)))
         }
     };
-    let Some((limit_ms, source)) = limit.filter(|_| !silences.is_empty()) else {
-        return Vec::new();
-    };
     let mut found = Vec::new();
+    let known_ms = limit.map(|(limit_ms, _)| limit_ms);
+    if let Some(sign) = missing_kills(silences, &ended, killed_runs, known_ms) {
+        let limit_ms = known_ms;
+        found.push(Finding::KillsMissing { limit_ms, sign });
+    }
+    let Some((limit_ms, source)) = limit.filter(|_| !silences.is_empty()) else {
+        return found;
+    };
     if source == LimitSource::Given {
         // a kill is read a little after the limit, so what is known to be cut there is no contradiction
         let n = ended.at_least(limit_ms.saturating_add(1));
         if n > 0 {
             found.push(Finding::LimitExceeded { limit_ms, n });
-        }
-        if let Some(sign) = traps::truncation(&ended, &censored, limit_ms, killed_runs) {
-            found.push(Finding::KillsMissing { limit_ms, sign });
         }
     }
     if let Some(window_ms) = setting.window_ms.filter(|&window_ms| window_ms > limit_ms) {
@@ -352,6 +354,21 @@ fn of_limit(silences: &Silences, killed_runs: u64, setting: Setting) -> Vec<Find
         });
     }
     found
+}
+
+/// Whether silences that an idle limit cut seem to be missing, by the runs recorded as killed and what was seen of them.
+fn missing_kills(
+    silences: &Silences,
+    ended: &Counts,
+    killed_runs: u64,
+    limit_ms: Option<u64>,
+) -> Option<Truncation> {
+    let seen = silences.cut_by(Cut::Kill);
+    let mut killed_ms: Counts = seen.iter().copied().collect();
+    killed_ms.add(0, killed_runs.saturating_sub(seen.len() as u64));
+    let others = Cut::ALL.into_iter().filter(|cut| *cut != Cut::Kill);
+    let others = others.flat_map(|cut| silences.cut_by(cut)).copied();
+    traps::missing_kills(ended, &killed_ms, &others.collect(), limit_ms)
 }
 
 fn of_aborts(silences: &Silences, window_ms: Option<u64>) -> Option<Finding> {

@@ -184,7 +184,7 @@ pub(super) fn amount(rule: &FigureRule, context: Context<'_>) -> Judged {
         Metric::Sessions => exact(some(u64::from(outcomes.sessions)), Some(hung + healthy)),
         Metric::Ties => exact(some(count(|run| run.tied)), Some(healthy)),
         Metric::NewlyKilled | Metric::NewlySpared => match counted(rule, context.figures) {
-            Err(lacking) => lacking,
+            Err(lacking) => lacking.into(),
             Ok(counted) => {
                 let found = counted.total(rule);
                 let known = |count: u64| (found.runs > 0).then_some(count as f64);

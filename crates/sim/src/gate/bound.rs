@@ -127,7 +127,7 @@ fn figure(rule: &FigureRule, context: Context<'_>) -> Judged {
                 .and_then(|counted| counted.pool(&plain, bound, TieRule::TimerFirst));
             match pool {
                 Ok(pool) => bound.judge_pool(&pool, rule.cluster),
-                Err(lacking) => return lacking,
+                Err(lacking) => return lacking.into(),
             }
         }
         (_, false) => measured(&plain, context),

@@ -4,11 +4,10 @@ use crate::certify::TieRule;
 use crate::stats::verdict::RunCounts;
 use crate::strata::StratumKey;
 
-use super::check::Code;
 use super::figures::Figures;
 use super::hits::{by_group, by_unit};
 use super::outcome::Outcomes;
-use super::rate::{Judged, RateBound};
+use super::rate::{Lacking, RateBound};
 use super::rules::FigureRule;
 use super::swept::{Swept, SweptCell};
 
@@ -34,19 +33,19 @@ pub(super) enum Pool {
 ///
 /// # Errors
 /// Why it cannot be.
-pub(super) fn counted<'a>(rule: &FigureRule, figures: &'a Figures) -> Result<Counted<'a>, Judged> {
+pub(super) fn counted<'a>(rule: &FigureRule, figures: &'a Figures) -> Result<Counted<'a>, Lacking> {
     if let Some(swept) = &figures.swept {
         return Ok(Counted::Swept(swept, &swept.cell));
     }
     let Some(outcomes) = &figures.outcomes else {
-        return Err(Judged::without(Code::NotInSource));
+        return Err(Lacking::all());
     };
     let Some(against) = &rule.against else {
         return Ok(Counted::Runs(outcomes, None));
     };
     match figures.under(&against.policy) {
         Some(other) => Ok(Counted::Runs(outcomes, Some(other))),
-        None => Err(Judged::lacking(format!(
+        None => Err(Lacking::because(format!(
             "the data do not hold what {} is answered from",
             against.name
         ))),
@@ -68,7 +67,7 @@ impl Counted<'_> {
         rule: &FigureRule,
         bound: RateBound,
         ties: TieRule,
-    ) -> Result<Pool, Judged> {
+    ) -> Result<Pool, Lacking> {
         match self {
             Self::Runs(outcomes, other) => Ok(Pool::Units(by_unit(rule, outcomes, other, ties))),
             Self::Swept(swept, cell) => swept.pool(cell, rule, bound, ties),
@@ -92,7 +91,7 @@ impl Counted<'_> {
         rule: &FigureRule,
         key: StratumKey,
         ties: TieRule,
-    ) -> Result<Vec<(String, RunCounts)>, Judged> {
+    ) -> Result<Vec<(String, RunCounts)>, Lacking> {
         match self {
             Self::Runs(outcomes, other) => Ok(by_group(rule, key, outcomes, other, ties)),
             Self::Swept(_, cell) => cell.groups(rule, key, ties),

@@ -168,12 +168,12 @@ mod tests {
                 let resolved = runs - unresolved;
                 for kills in 0..=resolved {
                     let ways: f64 = (0..kills)
-                        .map(|k| ((resolved - k) as f64 / (kills - k) as f64).ln())
+                        .map(|k| libm::log((resolved - k) as f64 / (kills - k) as f64))
                         .sum();
-                    let chance = (ways
-                        + kills as f64 * rate.ln()
-                        + (resolved - kills) as f64 * (1.0 - rate).ln())
-                    .exp();
+                    let chance = libm::exp(
+                        ways + kills as f64 * libm::log(rate)
+                            + (resolved - kills) as f64 * libm::log1p(-rate),
+                    );
                     let counts = RunCounts {
                         kills,
                         unresolved,

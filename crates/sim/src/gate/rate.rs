@@ -49,6 +49,30 @@ impl Judged {
     }
 }
 
+/// Why a source does not answer a rule.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Lacking(Option<String>);
+
+impl Lacking {
+    /// It holds nothing of the kind.
+    pub(super) const fn all() -> Self {
+        Self(None)
+    }
+
+    pub(super) fn because(reason: impl Into<String>) -> Self {
+        Self(Some(reason.into()))
+    }
+}
+
+impl From<Lacking> for Judged {
+    fn from(lacking: Lacking) -> Self {
+        Self {
+            reason: lacking.0,
+            ..Self::without(Code::NotInSource)
+        }
+    }
+}
+
 /// There is nothing to count.
 pub(super) fn nothing() -> Judged {
     Judged {
@@ -230,7 +254,7 @@ pub(super) fn rate(
     }
     let counted = match counted(rule, figures) {
         Ok(counted) => counted,
-        Err(lacking) => return lacking,
+        Err(lacking) => return lacking.into(),
     };
     let mut judged = under(rule, counted, TieRule::TimerFirst, level);
     if counted.has_ties() {
@@ -261,14 +285,14 @@ fn under(rule: &FigureRule, counted: Counted<'_>, ties: TieRule, level: Level) -
     let bound = RateBound::new(rule, level);
     let mut pooled = match counted.pool(rule, bound, ties) {
         Ok(pool) => bound.judge_pool(&pool, rule.cluster),
-        Err(lacking) => return lacking,
+        Err(lacking) => return lacking.into(),
     };
     let Scope::Every(key) = rule.scope else {
         return pooled;
     };
     let groups = match counted.groups(rule, key, ties) {
         Ok(groups) => groups,
-        Err(lacking) => return lacking,
+        Err(lacking) => return lacking.into(),
     };
     let turned: Vec<(String, RunCounts)> = groups
         .iter()

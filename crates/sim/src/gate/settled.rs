@@ -53,7 +53,7 @@ pub(super) fn settled(rule: &FigureRule, context: Context<'_>) -> Judged {
     ) {
         (Some(swept), _) => match swept.settled(rule, context.policy) {
             Ok(found) => found,
-            Err(lacking) => return lacking,
+            Err(lacking) => return lacking.into(),
         },
         (None, None) => return Judged::without(Code::NotInSource),
         (None, Some(settled)) if rule.metric == Metric::HangToKnowledge => {

@@ -18,7 +18,7 @@ use super::check::{Code, Figure};
 use super::cost::{LEAST_LOSSES, few_losses};
 use super::counted::Pool;
 use super::metric::Metric;
-use super::rate::{Judged, RateBound, nothing};
+use super::rate::{Judged, Lacking, RateBound, nothing};
 use super::rules::{Bound, FigureRule, Parents, Scope};
 use super::settled::within;
 
@@ -148,9 +148,9 @@ impl SweptCell {
         rule: &FigureRule,
         key: StratumKey,
         ties: TieRule,
-    ) -> Result<Vec<(String, RunCounts)>, Judged> {
+    ) -> Result<Vec<(String, RunCounts)>, Lacking> {
         if rule.metric != Metric::FalseKillRate || rule.cause.is_some() {
-            return Err(lacking(
+            return Err(Lacking::because(
                 "a sweep tells the false-kill rate by group, no other rate",
             ));
         }
@@ -161,7 +161,7 @@ impl SweptCell {
             .map(|(_, name, counts)| (name.clone(), Self::spared(*counts, self.tied(ties))))
             .collect();
         if found.is_empty() && self.counts.runs > 0 {
-            return Err(lacking(format!(
+            return Err(Lacking::because(format!(
                 "the sweep tells no {0} apart: sweep --by {0}",
                 key.name()
             )));
@@ -170,7 +170,7 @@ impl SweptCell {
     }
 
     /// The counts that a rule is about, without their units.
-    fn total(&self, base: &Policy, rule: &FigureRule, ties: TieRule) -> Result<RunCounts, Judged> {
+    fn total(&self, base: &Policy, rule: &FigureRule, ties: TieRule) -> Result<RunCounts, Lacking> {
         let hung = |hits: u64| RunCounts {
             kills: hits,
             unresolved: 0,
@@ -194,7 +194,7 @@ impl SweptCell {
         }
         match (rule.metric, rule.cause) {
             (Metric::FalseKillRate, None) => Ok(Self::spared(self.counts, self.tied(ties))),
-            (Metric::FalseKillRate, Some(_)) => Err(lacking(
+            (Metric::FalseKillRate, Some(_)) => Err(Lacking::because(
                 "a sweep does not tell which cause its false kills have",
             )),
             (Metric::KillRate, cause) => {
@@ -228,7 +228,7 @@ impl SweptCell {
                     .as_ref()
                     .filter(|other| !is_same(&other.policy, base))
                 {
-                    return Err(lacking(format!(
+                    return Err(Lacking::because(format!(
                         "a sweep is compared with its base policy alone, and {} is another",
                         other.name
                     )));
@@ -240,12 +240,12 @@ impl SweptCell {
                     )),
                     // those in doubt are the base's, and so are the ties, which are not told
                     Metric::NewlySpared => Ok(paired(self.newly_spared, self.newly_spared)),
-                    _ => Err(lacking(
+                    _ => Err(Lacking::because(
                         "a sweep does not tell which kills of its base hang on the order at one instant",
                     )),
                 }
             }
-            _ => Err(lacking(
+            _ => Err(Lacking::because(
                 "a sweep's result does not hold what this is made of",
             )),
         }
@@ -260,7 +260,7 @@ impl Swept {
         rule: &FigureRule,
         bound: RateBound,
         ties: TieRule,
-    ) -> Result<Pool, Judged> {
+    ) -> Result<Pool, Lacking> {
         let counts = cell.total(&self.base, rule, ties)?;
         let few = bound.turned(counts).worst_kills() < LEAST_HITS;
         if rule.cluster == Cluster::Run || few {
@@ -269,7 +269,7 @@ impl Swept {
         let is_whole =
             rule.metric == Metric::FalseKillRate && !matches!(rule.scope, Scope::One(..));
         if !is_whole || rule.cluster != self.cluster {
-            return Err(lacking(format!(
+            return Err(Lacking::because(format!(
                 "a sweep's result does not tell on which {}s these {} fall: gate the dataset, or write cluster = \"run\"",
                 rule.cluster.name(),
                 rule.metric.noun()
@@ -279,7 +279,7 @@ impl Swept {
             return Ok(Pool::Units(vec![counts]));
         }
         if bound.level != Level::P95 || rule.bound != Bound::Max {
-            return Err(lacking(format!(
+            return Err(Lacking::because(format!(
                 "kills come together on {}s, and the sweep has their upper limit at 95 % alone: gate the dataset",
                 self.cluster.name()
             )));
@@ -299,7 +299,7 @@ impl Swept {
             Metric::UnresolvedShare => exact(share(cell.counts.unresolved, healthy), Some(healthy)),
             Metric::NewlyKilled | Metric::NewlySpared => {
                 match cell.total(&self.base, rule, TieRule::TimerFirst) {
-                    Err(lacking) => lacking,
+                    Err(lacking) => lacking.into(),
                     Ok(found) => {
                         let known = |count: u64| (found.runs > 0).then_some(count as f64);
                         let count = known(found.worst_kills());
@@ -415,12 +415,14 @@ impl Swept {
     }
 
     /// A figure of simulated settlement, where the sweep simulated the very parents of the rule.
-    pub(super) fn settled(&self, rule: &FigureRule, policy: &Policy) -> Result<Estimate, Judged> {
+    pub(super) fn settled(&self, rule: &FigureRule, policy: &Policy) -> Result<Estimate, Lacking> {
         let Some(parents) = self.parents else {
-            return Err(lacking("the sweep simulated no parents: sweep --settle"));
+            return Err(Lacking::because(
+                "the sweep simulated no parents: sweep --settle",
+            ));
         };
         if parents != rule.parents.under(policy) {
-            return Err(lacking(
+            return Err(Lacking::because(
                 "the sweep simulated other parents, or another share of hangs, than this rule is about",
             ));
         }
@@ -428,8 +430,8 @@ impl Swept {
             .metric
             .in_settle()
             .and_then(|name| self.cell.settlement.get(name));
-        figure
-            .copied()
-            .ok_or_else(|| lacking("a sweep's result does not hold this figure of settlement"))
+        figure.copied().ok_or_else(|| {
+            Lacking::because("a sweep's result does not hold this figure of settlement")
+        })
     }
 }

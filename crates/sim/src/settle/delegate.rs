@@ -3,9 +3,9 @@
 use policysim_policy::{CallId, Cause, Event, Kind, Millis, Outcome, Policy, Watchdog};
 
 use super::course::{Course, End};
-use crate::replay::arm;
-use crate::run::EventFlags;
-use crate::run::RunEvent;
+use crate::judgement::{Judgement, judge_kill};
+use crate::replay::{arm, kill_class};
+use crate::run::{EventFlags, RunEvent};
 
 /// How a delegate came to rest.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -240,6 +240,12 @@ impl<'r> Delegate<'r> {
         self.dog
             .verdict()
             .map_or(Cause::Running, |verdict| verdict.cause)
+    }
+
+    /// What the record says of a kill by its watchdog: the judgement of a replay; `None` where nothing fired.
+    pub(super) fn judgement(&self) -> Option<Judgement> {
+        let class = kill_class(self.cause())?;
+        Some(judge_kill(self.course.run, self.fed, class))
     }
 
     /// When the hang began, of one that hangs: an instant of the session.

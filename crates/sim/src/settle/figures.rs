@@ -37,13 +37,16 @@ pub struct Settlement {
     pub known_within: [Estimate; WITHIN],
     /// From the hang to the parent's knowledge, p50 and p99 of the hangs it comes to know of, ms.
     pub knowledge: [QuantileEstimate; 2],
+    /// From the hang to the parent's knowledge on average, ms: at least so long where it never comes to know of some,
+    /// which count up to the end of the observation.
+    pub mean_knowledge: Estimate,
     /// Whether those times were rounded up, by less than 0.1 %, because there are very many.
     pub knowledge_is_rounded: bool,
     /// Expired waits per run.
     pub expiries_per_run: Estimate,
     /// Waits per run.
     pub waits_per_run: Estimate,
-    /// Healthy runs killed by their watchdog, of all healthy runs.
+    /// Healthy runs falsely killed by their watchdog, of all healthy runs, as a replay judges them.
     pub false_kills: Estimate,
     /// Healthy runs that a parent took for failed at an expiry.
     pub misread: Estimate,
@@ -80,6 +83,7 @@ impl Settlement {
             closed_form,
             known_within: std::array::from_fn(|waits| share(within(waits), numbers.hangs)),
             knowledge: [quantile(Prob::P50), quantile(Prob::P99)],
+            mean_knowledge: tally.unaware.mean(),
             knowledge_is_rounded: tally.knowledge.are_rounded(),
             expiries_per_run: tally.expiries.mean(),
             waits_per_run: tally.waits.mean(),

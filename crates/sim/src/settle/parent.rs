@@ -9,6 +9,7 @@ use super::delegate::{Heartbeat, How, Standing};
 use super::habits::{Habits, Reaction};
 use super::session::{Happening, Returned, Session, call};
 use super::tally::{Moments, Numbers, Tally, WAITS_TOLD};
+use crate::judgement::Judgement;
 use crate::synth::rng::{Purpose, Stream};
 
 /// Notes with which a parent wakes itself.
@@ -219,8 +220,7 @@ impl<'r, 'p> Parent<'r, 'p> {
         }
         let Some(onset) = self.hung_since(delegate) else {
             if let How::Fired(_) = how {
-                self.numbers.false_kills += 1;
-                self.wronged.false_kills += u64::from(self.known[delegate].first);
+                self.killed(delegate);
             }
             return;
         };
@@ -232,6 +232,23 @@ impl<'r, 'p> Parent<'r, 'p> {
             self.numbers.settled_in_wait += 1;
         }
         self.numbers.slot_hung_ms += u128::from(now.since(onset).as_u64());
+    }
+
+    /// A delegate that does not hang was killed by its watchdog.
+    fn killed(&mut self, delegate: usize) {
+        let Known { course, first, .. } = self.known[delegate];
+        if course.hangs() {
+            self.numbers.hung_killed_early += 1;
+            return;
+        }
+        match self.session.judgement(delegate) {
+            Some(Judgement::FalseKill) => {
+                self.numbers.false_kills += 1;
+                self.wronged.false_kills += u64::from(first);
+            }
+            Some(Judgement::TrueKill) => self.numbers.true_kills += 1,
+            _ => self.numbers.unresolved_kills += 1,
+        }
     }
 
     /// Whether it had taken a delegate for failed before that hung: it does not wait to learn of the hang.
@@ -456,7 +473,10 @@ impl<'r, 'p> Parent<'r, 'p> {
             self.numbers.hangs += 1;
             let inside = |(start, end): &(Millis, Millis)| *start <= onset && onset < *end;
             self.numbers.hangs_in_wait += u64::from(self.waits.iter().any(inside));
-            self.numbers.never_known += u64::from(self.known[delegate].at.is_none());
+            let known = self.known[delegate].at;
+            let unaware = known.unwrap_or(self.habits.horizon).since(onset).as_u64();
+            self.numbers.unaware_ms += u128::from(unaware);
+            self.numbers.never_known += u64::from(known.is_none());
             self.numbers.hangs_unsettled += u64::from(settled.is_none());
         }
         self.numbers.parent_ms = u128::from(end.as_u64());
@@ -465,6 +485,7 @@ impl<'r, 'p> Parent<'r, 'p> {
         let parent_ms = end.as_u64();
         let mine = Tally {
             numbers,
+            unaware: Moments::of(small(numbers.unaware_ms), numbers.hangs),
             expiries: Moments::of(numbers.expiries, numbers.runs),
             waits: Moments::of(numbers.waits, numbers.runs),
             blocked: Moments::of(small(numbers.blocked_ms), parent_ms),

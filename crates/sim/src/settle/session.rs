@@ -13,6 +13,7 @@ use policysim_policy::{
 use super::course::Course;
 use super::delegate::{Delegate, Heartbeat, How, Next, Standing};
 use super::queue::{Queue, Rank};
+use crate::judgement::Judgement;
 
 /// What the engine tells.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -149,6 +150,11 @@ impl<'r> Session<'r> {
     /// How it came to rest, once it was told to or did.
     pub fn how(&self, delegate: usize) -> Option<How> {
         self.delegates[delegate].how
+    }
+
+    /// What the record of its run says of its watchdog's kill, as a replay judges it; `None` where none fired.
+    pub fn judgement(&self, delegate: usize) -> Option<Judgement> {
+        self.delegates[delegate].judgement()
     }
 
     /// Since when it hangs, if its course does.

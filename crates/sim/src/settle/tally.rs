@@ -140,8 +140,16 @@ pub struct Numbers {
     pub never_known: u64,
     /// Of those known: because it took an expiry for a failure, stopped the run or closed its turn.
     pub given_up: u64,
-    /// Healthy runs that their watchdog killed.
+    /// Over the hangs: from the hang to the parent's knowledge, or to the end of the observation, ms.
+    pub unaware_ms: u128,
+    /// Runs that their watchdog killed though they were alive, as a replay judges it; none of those that hang later.
     pub false_kills: u64,
+    /// Runs that their watchdog killed and that failed anyway.
+    pub true_kills: u64,
+    /// Runs that their watchdog killed where the record cannot tell whether rightly.
+    pub unresolved_kills: u64,
+    /// Runs that hang later and that their watchdog killed before: in no rate of false kills.
+    pub hung_killed_early: u64,
     /// Healthy runs that a parent took for failed at an expiry.
     pub misread: u64,
     /// Healthy runs that a parent stopped.
@@ -178,6 +186,8 @@ pub(super) struct Tally {
     pub(super) numbers: Numbers,
     /// From the hang to the parent's knowledge.
     pub(super) knowledge: Times,
+    /// The same summed, those that it never knew of up to the end of the observation, by hangs.
+    pub(super) unaware: Moments,
     /// Expiries by runs.
     pub(super) expiries: Moments,
     /// Waits by runs.
@@ -186,7 +196,7 @@ pub(super) struct Tally {
     pub(super) blocked: Moments,
     /// Hung slot time by slot time.
     pub(super) held: Moments,
-    /// Healthy runs killed by their watchdog, by healthy runs; so are the next three.
+    /// Healthy runs falsely killed by their watchdog, by healthy runs; so are the next three.
     pub(super) false_kills: Moments,
     /// Taken for failed.
     pub(super) misread: Moments,
@@ -213,7 +223,7 @@ impl Tally {
             ($($field:ident)*) => { $( mine.$field += theirs.$field; )* };
         }
         add!(parents runs healthy waits expiries hangs hangs_given_up_before hangs_in_wait settled_in_wait hangs_unsettled never_known
-            given_up false_kills misread stopped closed duplicates duplicate_ms retries retries_alike refused delivered
+            given_up unaware_ms false_kills true_kills unresolved_kills hung_killed_early misread stopped closed duplicates duplicate_ms retries retries_alike refused delivered
             blocked_ms parent_ms slot_ms slot_hung_ms);
         for (mine, theirs) in mine.known_after.iter_mut().zip(theirs.known_after) {
             *mine += theirs;
@@ -222,6 +232,6 @@ impl Tally {
         macro_rules! plus {
             ($($field:ident)*) => { $( self.$field = self.$field.plus(other.$field); )* };
         }
-        plus!(expiries waits blocked held false_kills misread stopped closed duplicates);
+        plus!(unaware expiries waits blocked held false_kills misread stopped closed duplicates);
     }
 }

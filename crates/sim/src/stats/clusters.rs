@@ -50,13 +50,13 @@ pub struct Proportion {
 
 /// The rate of kills per gap over `sessions`, with the Korn-Graubard interval at `level`.
 pub fn proportion(sessions: &[SessionCounts], level: Level) -> Proportion {
-    let gaps = sessions.iter().map(|session| session.gaps).sum::<u64>();
-    let kills = sessions.iter().map(|session| session.kills).sum::<u64>();
-    let rate = (gaps > 0).then(|| kills as f64 / gaps as f64);
-    let variance = rate.and_then(|rate| variance(sessions, rate, gaps as f64));
-    let deff = rate
-        .zip(variance)
-        .map(|(rate, variance)| variance * gaps as f64 / (rate * (1.0 - rate)));
+    let Spread {
+        gaps,
+        kills,
+        rate,
+        variance,
+        deff,
+    } = Spread::of(sessions);
     let effective = deff
         .filter(|&deff| deff > 0.0)
         .and_then(|deff| effective(gaps as f64 / deff, gaps, sessions.len(), level));
@@ -75,6 +75,34 @@ pub fn proportion(sessions: &[SessionCounts], level: Level) -> Proportion {
         deff,
         effective,
         interval,
+    }
+}
+
+/// What is known of a ratio without inverting any function.
+struct Spread {
+    gaps: u64,
+    kills: u64,
+    rate: Option<f64>,
+    variance: Option<f64>,
+    deff: Option<f64>,
+}
+
+impl Spread {
+    fn of(sessions: &[SessionCounts]) -> Self {
+        let gaps = sessions.iter().map(|session| session.gaps).sum::<u64>();
+        let kills = sessions.iter().map(|session| session.kills).sum::<u64>();
+        let rate = (gaps > 0).then(|| kills as f64 / gaps as f64);
+        let variance = rate.and_then(|rate| variance(sessions, rate, gaps as f64));
+        let deff = rate
+            .zip(variance)
+            .map(|(rate, variance)| variance * gaps as f64 / (rate * (1.0 - rate)));
+        Self {
+            gaps,
+            kills,
+            rate,
+            variance,
+            deff,
+        }
     }
 }
 
@@ -104,7 +132,7 @@ fn effective(n: f64, gaps: u64, sessions: usize, level: Level) -> Option<f64> {
 
 /// The design effect of `sessions` where they hold enough kills to tell: at least 5, in at least 3 sessions.
 pub fn reliable_deff(sessions: &[SessionCounts]) -> Option<f64> {
-    let raw = proportion(sessions, Level::P95);
+    let raw = Spread::of(sessions);
     let with_kills = sessions.iter().filter(|session| session.kills > 0).count();
     let enough = raw.kills >= ENOUGH_KILLS && with_kills >= ENOUGH_SESSIONS_WITH_KILLS;
     raw.deff.filter(|_| enough)
@@ -273,8 +301,7 @@ fn proxy_deff<S: AsRef<[u64]>>(sessions: &[S]) -> Option<f64> {
         .filter_map(|&exceedances| {
             let counts = count(sessions, *pooled.get(exceedances - 1)?);
             let spanned = counts.iter().filter(|session| session.kills > 0).count();
-            // the level does not matter to the design effect, only the sessions do
-            (spanned >= PROXY_SESSIONS).then(|| proportion(&counts, Level::P95).deff)?
+            (spanned >= PROXY_SESSIONS).then(|| Spread::of(&counts).deff)?
         })
         .max_by(f64::total_cmp)
 }

@@ -34,7 +34,7 @@ pub use error::StatsError;
 pub use estimate::{Estimate, Interval, Reason, Status, json, round_to, text};
 pub use prob::{Level, Prob};
 pub use quantile::{
-    Counts, Exceedances, QuantileEstimate, quantile, quantile_at, quantile_of_counts,
+    Counts, Exceedances, QuantileEstimate, RankTable, quantile, quantile_at, quantile_of_counts,
 };
 pub use rates::{
     RateLimits, RateTable, certifies, clopper_pearson, lower_one_sided, rate, runs_needed,

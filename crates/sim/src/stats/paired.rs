@@ -8,7 +8,7 @@ use super::prob::Level;
 use super::rates::{clopper_pearson, clopper_pearson_shared};
 
 /// Runs on which two candidates disagree.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq, Serialize)]
 pub struct Discordant {
     /// Runs replayed under both.
     pub runs: u64,

@@ -4,7 +4,7 @@
 //! `k = max(1, ceil(n p))` in exact arithmetic. The quantile is an observed value. Interval: ranks `l`, `u` from the
 //! binomial distribution (Scheffe & Tukey 1945; Conover 1999), conservative with ties.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 use serde::{Serialize, Serializer, ser::SerializeStruct};
@@ -326,9 +326,42 @@ pub fn quantile_of_counts(counts: &Counts, p: Prob, level: Level) -> QuantileEst
 }
 
 fn estimate<R: Ranked + ?Sized>(samples: &R, p: Prob, level: Level) -> QuantileEstimate {
+    estimate_between(samples, p, level, ranks(samples.n(), p, level))
+}
+
+/// Quantiles of many samples at one level: the ranks of their intervals hang on the number of samples alone.
+#[derive(Clone, Debug)]
+pub struct RankTable {
+    level: Level,
+    known: HashMap<(u64, Prob), Ranks>,
+}
+
+impl RankTable {
+    /// An empty table for intervals at `level`.
+    pub fn new(level: Level) -> Self {
+        Self {
+            level,
+            known: HashMap::new(),
+        }
+    }
+
+    /// [`quantile_at`] at the table's level.
+    pub fn quantile(&mut self, sorted: &[u64], p: Prob) -> QuantileEstimate {
+        let (n, level) = (sorted.len() as u64, self.level);
+        let found = self.known.entry((n, p));
+        let ranks = *found.or_insert_with(|| ranks(n, p, level));
+        estimate_between(sorted, p, level, ranks)
+    }
+}
+
+fn estimate_between<R: Ranked + ?Sized>(
+    samples: &R,
+    p: Prob,
+    level: Level,
+    ranks: Ranks,
+) -> QuantileEstimate {
     let n = samples.n();
     let rank = p.rank(n);
-    let ranks = ranks(n, p, level);
     let at = |rank: Option<u64>| rank.and_then(|rank| samples.at_rank(rank));
     let need = || {
         samples_needed(p, level)
@@ -394,6 +427,19 @@ mod tests {
 
     fn p(text: &str) -> Prob {
         text.parse().unwrap()
+    }
+
+    #[test]
+    fn remembered_ranks_are_the_same() {
+        let mut table = RankTable::new(Level::P95);
+        for n in [0, 1, 40, 40, 400, 1] {
+            let sorted: Vec<u64> = (0..n).map(|ms| ms * ms).collect();
+            for p in [p("0.5"), p("0.99")] {
+                let found = table.quantile(&sorted, p);
+                assert_eq!(found, quantile_at(&sorted, p, Level::P95));
+            }
+        }
+        assert_eq!(table.known.len(), 8);
     }
 
     #[test]

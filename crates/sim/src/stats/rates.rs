@@ -233,7 +233,10 @@ pub fn rule_of_three(n: u64) -> Option<f64> {
 ///
 /// Without runs there is no point and the interval is `[0, 1]`, with reason `no_data`.
 pub fn rate(x: u64, n: u64, level: Level) -> Estimate {
-    let interval = clopper_pearson(x, n, level);
+    rate_within(x, n, clopper_pearson(x, n, level))
+}
+
+fn rate_within(x: u64, n: u64, interval: Interval) -> Estimate {
     if n == 0 {
         return Estimate {
             interval,
@@ -268,6 +271,11 @@ impl RateTable {
             level,
             known: HashMap::new(),
         }
+    }
+
+    /// [`rate`] of `kills` in `runs`.
+    pub fn rate(&mut self, kills: u64, runs: u64) -> Estimate {
+        rate_within(kills, runs, self.limits(kills, runs).two_sided)
     }
 
     /// The limits of `kills` in `runs`.
@@ -372,5 +380,8 @@ mod tests {
         assert_eq!(table.known.len(), 1);
         assert_eq!(first.two_sided, clopper_pearson(3, 1_000, Level::P95));
         assert_eq!(first.upper, upper_one_sided(3, 1_000, Level::P95));
+        for (kills, runs) in [(3, 1_000), (0, 0), (7, 7)] {
+            assert_eq!(table.rate(kills, runs), rate(kills, runs, Level::P95));
+        }
     }
 }

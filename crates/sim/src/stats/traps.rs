@@ -185,6 +185,11 @@ pub enum Truncation {
         /// The longest gap, in ms.
         max_ms: u64,
     },
+    /// The log tells of kills, and before none of them is a gap: not even their limit is known.
+    KillsUnseen {
+        /// Kills in the log.
+        kills: u64,
+    },
     /// The log tells of more kills at the limit than there are gaps censored at it.
     KillsWithoutGaps {
         /// Kills in the log.
@@ -198,6 +203,12 @@ impl fmt::Display for Truncation {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "killed gaps appear to be missing: ")?;
         match self {
+            Self::KillsUnseen { kills } => {
+                write!(
+                    out,
+                    "the log tells of {kills} kills, and there is no gap before any of them"
+                )
+            }
             Self::KillsWithoutGaps { kills, censored } => {
                 write!(
                     out,
@@ -231,6 +242,48 @@ pub fn truncation(
     let max_ms = ended.iter().last().map(|(ms, _)| ms)?;
     let near = u128::from(max_ms) * 10 >= u128::from(limit_ms) * 9 && max_ms <= limit_ms;
     (at_limit == 0 && near).then_some(Truncation::LongestNearLimit { max_ms })
+}
+
+/// Kills whose gaps lie within this share of each other were one limit's.
+const ONE_LIMIT_PERCENT: u64 = 2;
+
+/// Whether a kill after `ms` of silence may have been that of an idle limit of `limit_ms`.
+pub fn is_near(ms: u64, limit_ms: u64) -> bool {
+    u128::from(ms.abs_diff(limit_ms)) * 100 <= u128::from(limit_ms) * u128::from(ONE_LIMIT_PERCENT)
+}
+
+/// Whether gaps that an idle limit cut seem to be missing. `killed_ms` are the gaps before recorded kills, 0 where there
+/// is none; `cut` are gaps of which it is not known what cut them. Without a known limit only kills tell.
+///
+/// A kill with nothing before it is one whose gap is not in the record. One after a shorter gap than the limit was
+/// another limit's, unless none at all stands at the limit.
+pub fn missing_kills(
+    ended: &Counts,
+    killed_ms: &Counts,
+    cut: &Counts,
+    limit_ms: Option<u64>,
+) -> Option<Truncation> {
+    let Some(limit_ms) = limit_ms else {
+        let kills = killed_ms.total();
+        return (kills > 0 && killed_ms.at_least(1) == 0)
+            .then_some(Truncation::KillsUnseen { kills });
+    };
+    let of_limit = |&(ms, _): &(u64, u64)| ms == 0 || is_near(ms, limit_ms) || ms >= limit_ms;
+    let kills: Counts = killed_ms.iter().filter(of_limit).collect();
+    let seen: Counts = kills
+        .iter()
+        .filter(|&(ms, _)| ms > 0)
+        .map(|(ms, runs)| (ms.max(limit_ms), runs))
+        .collect();
+    if seen.total() == 0 && killed_ms.total() > 0 {
+        return truncation(ended, &seen, limit_ms, killed_ms.total());
+    }
+    if kills.total() > seen.total() {
+        return truncation(ended, &seen, limit_ms, kills.total());
+    }
+    let mut all = seen;
+    all.merge(cut);
+    truncation(ended, &all, limit_ms, 0)
 }
 
 /// Bounds of a kill rate over what aborted gaps might have become.
@@ -375,6 +428,40 @@ mod tests {
         );
         assert_eq!(truncation(&ended, &none, 600_000, 0), None);
         assert_eq!(truncation(&none, &none, 600_000, 0), None);
+    }
+
+    #[test]
+    fn kills_tell_of_missing_gaps_with_and_without_a_limit() {
+        let ended: Counts = [1_000, 20_000].into_iter().collect();
+        let none = Counts::default();
+        let missing = |killed: &[(u64, u64)], limit| {
+            missing_kills(&ended, &killed.iter().copied().collect(), &none, limit)
+        };
+        let unseen = Truncation::KillsUnseen { kills: 4 };
+        assert_eq!(missing(&[(0, 4)], None), Some(unseen));
+        // one that can be seen was of another kind, and says nothing of the others
+        assert_eq!(missing(&[(0, 4), (500, 1)], None), None);
+        assert_eq!(missing(&[], None), None);
+        let short = Truncation::KillsWithoutGaps {
+            kills: 7,
+            censored: 3,
+        };
+        assert_eq!(missing(&[(0, 4), (60_100, 3)], Some(60_000)), Some(short));
+        // killed long before the limit: by a budget, or a cap, where the limit's own kills are seen …
+        assert_eq!(missing(&[(500, 4), (59_500, 3)], Some(60_000)), None);
+        // … and by who knows what where they are not
+        let all = Truncation::KillsWithoutGaps {
+            kills: 4,
+            censored: 0,
+        };
+        assert_eq!(missing(&[(500, 4)], Some(60_000)), Some(all));
+        let long: Counts = [59_000].into_iter().collect();
+        let near = Truncation::LongestNearLimit { max_ms: 59_000 };
+        assert_eq!(missing_kills(&long, &none, &none, Some(60_000)), Some(near));
+        assert_eq!(
+            missing_kills(&long, &none, &[60_000].into_iter().collect(), Some(60_000)),
+            None
+        );
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::args::{ClusterBy, DataArgs};
+use crate::args::{DataArgs, Terms};
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
@@ -13,7 +13,7 @@ Examples:
   policysim report telemetry --policy policy.toml --adr 0131 --idle 60s..600s/60s -o adr/0131
   policysim report sweep --policy pi-desktop-0129 -o adr/0131    from what `sweep --out sweep` wrote
 
-The directory gets report.md, report.html, report.json and charts/; files of those names are replaced.")]
+The directory gets report.md, report.html, report.json and charts/; files of those names are replaced, others left alone.")]
 pub(crate) struct ReportArgs {
     #[command(flatten)]
     pub(crate) data: DataArgs,
@@ -41,27 +41,8 @@ pub(crate) struct ReportArgs {
     /// Turn caps to compare, for every role
     #[arg(long, value_name = "GRID")]
     pub(crate) turns: Option<String>,
-    /// Length of the parent's TaskWait [default: the policy's]
-    #[arg(long, value_name = "DURATION")]
-    pub(crate) task_wait: Option<String>,
-    /// Largest acceptable share of healthy runs killed, at 95 % confidence [default: 1%]
-    #[arg(long, value_name = "RATE")]
-    pub(crate) max_false_kill: Option<String>,
-    /// What is taken as independent when a rate is limited
-    #[arg(long, value_enum, value_name = "UNIT", default_value_t)]
-    pub(crate) cluster: ClusterBy,
-    /// Accept only windows below TaskWait, so that a hang can settle inside one wait
-    #[arg(long)]
-    pub(crate) settle_within_wait: bool,
-    /// Idle limit under which the runs were recorded, where their kills do not show it
-    #[arg(long, value_name = "DURATION")]
-    pub(crate) recorded_idle: Option<String>,
-    /// Share of runs that hang [default: a range from the runs labelled as hung]
-    #[arg(long, value_name = "RATE")]
-    pub(crate) hang_rate: Option<String>,
-    /// What a restart costs beyond the work lost [default: nothing]
-    #[arg(long, value_name = "DURATION")]
-    pub(crate) restart_cost: Option<String>,
+    #[command(flatten)]
+    pub(crate) terms: Terms,
     /// A minijinja template for report.md instead of the built-in one
     #[arg(long, value_name = "FILE")]
     pub(crate) template: Option<PathBuf>,

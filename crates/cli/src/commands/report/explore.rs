@@ -6,7 +6,7 @@ use policysim_report::sizing::explorer::{Costs, Explorer};
 use policysim_report::sweep::SweepResult;
 use policysim_sim::certify::Evidence;
 use policysim_sim::choose::share_settled;
-use policysim_sim::hang_cost::{self, hang_cost};
+use policysim_sim::hang_cost::{self, Unaware, hang_cost};
 use policysim_sim::run::Fleet;
 use policysim_sim::stats::Prob;
 use policysim_sim::sweep::settling_lag;
@@ -85,7 +85,7 @@ fn costs(map: &SweepResult, fleet: &Fleet, seed: u64) -> Result<Costs> {
         };
         hang_cost(
             &map.candidates,
-            &map.cells,
+            (&map.cells, &Unaware::default()),
             sequence,
             focus,
             &evidence,

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use policysim_policy::{Millis, Policy};
+use policysim_report::form::Printed;
 use policysim_report::gaps::GapsResult;
 use policysim_report::sizing::facts::SweepFacts;
 use policysim_report::sizing::settled::{SettledByWait, SettledLine, Simulated};
@@ -22,8 +23,8 @@ use policysim_sim::window_split::WindowSplit;
 use super::args::ReportArgs;
 use super::{explore, question};
 use crate::args::{GlobalArgs, SweepArgs};
-use crate::commands::sweep::shell_word;
 use crate::commands::settle::changes_beside;
+use crate::commands::sweep::shell_word;
 use crate::commands::{gaps, sweep};
 use crate::data::Loaded;
 
@@ -43,7 +44,7 @@ pub(super) fn report(
     let question = sweep::question(asked, global)?;
     let loaded = super::runs(args, global)?;
     let result = sweep::answer(question, &loaded, global);
-    let facts = SweepFacts::parse(&result.to_json()?)?;
+    let facts = SweepFacts::parse(&result.json()?)?;
     let wider_asked = question::map_args(args, &candidate.policy)?;
     let wider = match &wider_asked {
         Some(asked) => Some(sweep::answer(
@@ -54,12 +55,12 @@ pub(super) fn report(
         None => None,
     };
     let wider_facts = match &wider {
-        Some(wider) => Some(SweepFacts::parse(&wider.to_json()?)?),
+        Some(wider) => Some(SweepFacts::parse(&wider.json()?)?),
         None => None,
     };
     let map = wider.as_ref().unwrap_or(&result);
     let fleet = &loaded.fleet;
-    let recorded_idle_ms = match &args.recorded_idle {
+    let recorded_idle_ms = match &args.terms.recorded_idle {
         Some(text) => Some(sweep::span("--recorded-idle", text)?.as_u64()),
         None => None,
     };
@@ -84,6 +85,7 @@ pub(super) fn report(
         current,
         facts,
         wider: wider_facts,
+        explorer: explore::explorer(map, fleet, global.seed, &WAITS_MS)?,
         runs: None,
     };
     report.candidate_in_map = question::cell_of(report.map(), &report.candidate.policy);
@@ -102,7 +104,6 @@ pub(super) fn report(
         split,
         settled: settled(&report, &loaded, map.cost.options.hang_rate, global.seed),
         shown: shown(args, &report, fleet),
-        explorer: explore::explorer(map, fleet, global.seed, &WAITS_MS)?,
         gaps,
     });
     Ok(report)
@@ -128,12 +129,7 @@ fn curves(found: &GapsResult, swept_ms: &[u64]) -> (Curve, Curve) {
     (curve(&idle, &lengths), curve(&hand_offs, &lengths))
 }
 
-fn settled(
-    report: &Report,
-    loaded: &Loaded,
-    hang_rate: Option<Prob>,
-    seed: u64,
-) -> SettledByWait {
+fn settled(report: &Report, loaded: &Loaded, hang_rate: Option<Prob>, seed: u64) -> SettledByWait {
     let task_wait_ms = report.facts.sweep.task_wait_ms;
     let mut waits_ms: Vec<u64> = WAITS_MS.into_iter().chain([task_wait_ms]).collect();
     waits_ms.sort_unstable();
@@ -217,19 +213,12 @@ fn shown(args: &ReportArgs, report: &Report, fleet: &Fleet) -> Option<Shown> {
     let policy = &report.candidate.policy;
     let (index, _) = most_expensive_false_kill(fleet, policy)?;
     let run = &fleet.runs[index];
-    let mut replay_command = "policysim replay".to_owned();
-    for path in &args.data.data {
-        let last = path.file_name().map_or_else(
-            || path.display().to_string(),
-            |name| name.to_string_lossy().into_owned(),
-        );
-        replay_command.push_str(&format!(" {}", shell_word(&last)));
-    }
-    replay_command.push_str(&format!(
-        " --run {} --policy {}",
+    let replay_command = format!(
+        "policysim replay{} --run {} --policy {}",
+        question::data_words(&args.data),
         shell_word(&run.name),
         shell_word(&args.policy)
-    ));
+    );
     Some(Shown {
         run: run.name.to_string(),
         end_ms: run.end_ms,

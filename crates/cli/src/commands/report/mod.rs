@@ -10,6 +10,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use policysim_report::html;
+use policysim_report::sizing::explorer::Explorer;
 use policysim_report::sizing::facts::SweepFacts;
 use policysim_report::sizing::{CHARTS, Named, Report, template};
 
@@ -99,6 +100,7 @@ fn of_result_set(
     let facts = SweepFacts::parse(&text).with_context(|| path.display().to_string())?;
     let candidate_cell = question::cell_of(&facts.sweep, &candidate.policy);
     Ok(Report {
+        explorer: Explorer::of_sweep(&facts.sweep),
         title: title(args, &candidate.name, facts.sweep.task_wait_ms),
         adr: args.adr.clone(),
         origin: question::origin(args, global, None, None),

@@ -17,9 +17,10 @@ Examples:
   policysim watch --policy policy.toml --observe --shadow pi-desktop-0119 -- echo done
 
 Exit: the command's own status (128+n when signal n ended it); 124 killed by the policy;
-123 killed and some process survived; 125 watch itself failed, wrong usage included;
-126 the command cannot be run; 127 it is not found. A command can exit 124 by itself:
-the record, not the code, is authoritative.")]
+123 killed and some process of the command lives on (as those of a policy with
+kill.scope = child may); 125 watch itself failed, wrong usage included; 126 the command
+cannot be run; 127 it is not found. A command can exit 124 by itself: the record, not the
+code, is authoritative.")]
 pub(crate) struct WatchArgs {
     /// The policy: a preset, a TOML file, or DIALECT:FILE
     #[arg(long, value_name = "POLICY", required_unless_present = "hand_terminal")]
@@ -33,9 +34,13 @@ pub(crate) struct WatchArgs {
     /// Another policy to run beside the enforced one; it only tells
     #[arg(long, value_name = "POLICY")]
     pub(crate) shadow: Vec<String>,
-    /// Write what is observed and decided into this file, anew and as it happens; `policysim import` reads it
+    /// Write what is observed and decided into this new file, or to the reader of this pipe, as it happens;
+    /// `policysim import` reads it
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
+    /// Replace a record that is there already
+    #[arg(long, requires = "record")]
+    pub(crate) record_force: bool,
     /// Whose session log counts as a sign of life: auto (by the command's name), none, pi, claude-code, codex, or a file
     #[arg(long, value_name = "SESSION", default_value = "auto")]
     pub(crate) session: String,
@@ -45,7 +50,7 @@ pub(crate) struct WatchArgs {
     /// Whose bytes are a sign of life
     #[arg(long, value_enum, value_name = "PIPE", default_value_t)]
     pub(crate) count: Count,
-    /// Give the command a terminal as stdout, so that it does not hold lines back
+    /// Give the command a terminal as stdout, in the size of yours, so that it does not hold lines back
     #[arg(long)]
     pub(crate) pty: bool,
     /// Say on stderr every so many seconds how long ago the last activity was
@@ -78,7 +83,7 @@ pub(crate) struct WatchArgs {
 /// Which JSON event stream stdout carries.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
 pub(crate) enum StreamChoice {
-    /// The one that is recognised in the first lines, if one is
+    /// The one that the first telling line among the first 64 names, if one does
     #[default]
     Auto,
     /// Pi in JSON or RPC mode

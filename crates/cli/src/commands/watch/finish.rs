@@ -1,7 +1,5 @@
 //! How a watched run comes to its end: by itself, by the policy, by a signal to `watch`; and what is done then.
 
-use std::time::Duration;
-
 use policysim_policy::{Kind, LateSuccess, Outcome as End};
 use rustix::process::{
     Signal, getpgid, getpgrp, getppid, getsid, kill_current_process_group, kill_process_group,
@@ -15,56 +13,18 @@ use super::outcome::Outcome;
 use super::pipes::Intake;
 use super::stop::Scope;
 use super::tell;
-use super::tree::{Process, used_ms};
 
-/// From this lateness on, `watch` itself did not run when it should have.
-const NOT_SCHEDULED_MS: u64 = 250;
 /// How long an empty pipe that somebody else holds open is read after the command's end.
 const IDLE_PIPE_MS: u64 = 1_000;
-/// How long a pipe is read into which somebody else goes on writing.
+/// How long a pipe is read into which somebody else goes on writing, and how long a reader of ours that takes nothing
+/// is waited for after a kill.
 const BUSY_PIPE_MS: u64 = 5_000;
+/// The name of a suspend that was none of the host but of the job.
+const STOPPED_JOB: &str = "stopped_job";
 /// The grace after a signal to `watch` under a policy that gives none.
 const INTERRUPT_GRACE_MS: u64 = 3_000;
 
 impl Live {
-    /// Ends the command, whose processes are these, for the enforced policy's firing.
-    pub(super) fn kill(&mut self, living: &[Process]) -> Outcome {
-        let acted_ms = self.clock.now_ms();
-        let kill = self.guards[0].policy.kill;
-        let Some(firing) = self.guards[0].firing().cloned() else {
-            return Outcome::Ended(Exit::Unknown);
-        };
-        let due_ms = firing.verdict.at.plus(kill.delay).as_u64();
-        let lateness_ms = acted_ms.saturating_sub(due_ms);
-        let late_ms = (lateness_ms >= NOT_SCHEDULED_MS).then_some(lateness_ms);
-        let used_ms = used_ms(living);
-        let mut details = json!({
-            "verdict": firing.verdict.cause.name(),
-            "deadline_ms": firing.verdict.at.as_u64(),
-            "decided_ms": firing.decided_ms,
-            "acted_ms": acted_ms,
-            "lateness_ms": lateness_ms,
-            "stdout": if self.pty { "terminal" } else { "pipe" },
-            "stdout_bytes": self.seen.stdout_bytes(),
-            "stderr_bytes": self.seen.stderr_bytes(),
-            "used_cpu_ms": used_ms,
-        });
-        if late_ms.is_some() {
-            details["reason"] = json!("watcher_not_scheduled");
-        }
-        self.record.note("kill", acted_ms, details);
-        self.end_observation(acted_ms, late_ms);
-        let scope = Scope::from(kill.scope);
-        let stopped = self.stop(Signal::TERM, kill.grace.as_u64(), scope, living);
-        tell::killed(self, &firing, used_ms, &stopped);
-        Outcome::Killed {
-            cause: firing.verdict.cause,
-            exit: stopped.exit,
-            succeeded: self.seen.succeeded(),
-            survived: !stopped.survivors.is_empty(),
-        }
-    }
-
     /// Ends the command because `watch` was told to end.
     pub(super) fn interrupt(&mut self, signal: u8) -> Outcome {
         let now_ms = self.clock.now_ms();
@@ -90,13 +50,13 @@ impl Live {
     pub(super) fn command_ended(&mut self, exit: Exit, at_ms: u64) -> Outcome {
         // What it wrote before is still to be read.
         let until_ms = self.clock.now_ms().saturating_add(LATE_BYTES_MS);
-        while !(self.stdout.closed && self.stderr.closed)
-            && (self.stdout.holds_bytes() || self.stderr.holds_bytes())
+        while (self.stdout.holds_untold() || self.stderr.holds_untold())
             && self.clock.now_ms() < until_ms
         {
             self.take_within(1);
         }
         self.take_waiting();
+        self.stream_ended(at_ms);
         self.observe(at_ms, &Observed::new(Kind::ProcessExit));
         let fired = self.guards[0]
             .firing()
@@ -118,15 +78,29 @@ impl Live {
                     cause: firing.verdict.cause,
                     exit: Some(exit),
                     succeeded: self.seen.succeeded(),
-                    survived: false,
+                    survived: self.stop_those_left_behind(),
                 }
             }
             _ => Outcome::Ended(exit),
         }
     }
 
+    /// The command has ended between the decision and the signal: what it left behind gets that signal. Whether some
+    /// process survived.
+    fn stop_those_left_behind(&mut self) -> bool {
+        let living = self.tree.living();
+        if living.is_empty() {
+            return false;
+        }
+        let kill = self.guards[0].policy.kill;
+        let scope = Scope::from(kill.scope);
+        let stopped = self.stop(Signal::TERM, kill.grace.as_u64(), scope, &living);
+        tell::survivors(self, &stopped);
+        !stopped.survivors.is_empty()
+    }
+
     /// Nothing is observed any more: what follows is our own doing.
-    fn end_observation(&mut self, at_ms: u64, late_ms: Option<u64>) {
+    pub(super) fn end_observation(&mut self, at_ms: u64, late_ms: Option<u64>) {
         let mut line = json!({ "end": "observed", "t_ms": at_ms.max(self.fed_ms) });
         if let Some(late_ms) = late_ms {
             line["late_ms"] = json!(late_ms);
@@ -137,47 +111,68 @@ impl Live {
     }
 
     /// Passes on what the command has written, to the last byte. Somebody else who holds the pipes open (a process
-    /// that the command left behind) is waited for a moment only.
-    pub(super) fn drain(&mut self) {
+    /// that the command left behind, or one to which it gave them) is waited for a moment only. A reader of ours that
+    /// takes nothing is waited for as the command itself would have waited; after a kill, a moment only. The outcome,
+    /// which is another one when a signal cut this short.
+    pub(super) fn drain(&mut self, outcome: Outcome) -> Outcome {
+        let was_ended_by_us = !matches!(outcome, Outcome::Ended(_));
+        let due = |intake: &Intake| intake.taken().saturating_add(intake.waiting());
+        let (stdout_due, stderr_due) = (due(&self.stdout), due(&self.stderr));
         let begun_ms = self.clock.now_ms();
-        let mut busy_ms = begun_ms;
+        let (mut busy_ms, mut moved_ms, mut moved) = (begun_ms, begun_ms, 0);
         while !(self.stdout.closed && self.stderr.closed) {
             let now_ms = self.clock.now_ms();
-            let has_bytes = |intake: &Intake| intake.holds_bytes() || intake.is_blocked();
-            if has_bytes(&self.stdout) || has_bytes(&self.stderr) {
+            let taken = self.stdout.taken().saturating_add(self.stderr.taken());
+            if std::mem::replace(&mut moved, taken) != taken {
+                moved_ms = now_ms;
+            }
+            let is_busy = |intake: &Intake| intake.holds_untold() || intake.is_blocked();
+            if is_busy(&self.stdout) || is_busy(&self.stderr) {
                 busy_ms = now_ms;
-                let is_long = now_ms.saturating_sub(begun_ms) >= BUSY_PIPE_MS;
-                if is_long && !self.tree.living().is_empty() {
-                    break;
-                }
-            } else if now_ms.saturating_sub(busy_ms) >= IDLE_PIPE_MS {
+            }
+            let all_passed =
+                self.stdout.has_passed(stdout_due) && self.stderr.has_passed(stderr_due);
+            let is_over = |since_ms: u64, limit_ms| now_ms.saturating_sub(since_ms) >= limit_ms;
+            if is_over(busy_ms, IDLE_PIPE_MS)
+                || all_passed && is_over(begun_ms, BUSY_PIPE_MS)
+                || was_ended_by_us && is_over(moved_ms, BUSY_PIPE_MS)
+            {
                 break;
             }
             let interrupts = self.interrupted;
             self.take_within(20);
-            if self.interrupted.is_some() && self.interrupted != interrupts {
-                break;
+            match (self.interrupted, outcome) {
+                (Some(signal), Outcome::Ended(exit)) => {
+                    let exit = Some(exit);
+                    return Outcome::Interrupted { signal, exit };
+                }
+                (interrupted, _) if interrupted != interrupts => break,
+                _ => {}
             }
         }
+        outcome
     }
 
-    /// Stops with the command, as a job of a shell does, and goes on with it. Meanwhile a human has it.
+    /// Stops with the command, as a job of a shell does, and goes on with it. Meanwhile the clock stands still, as it
+    /// does while the host sleeps: no policy counts that as silence.
     pub(super) fn pause_job(&mut self) {
-        let now_ms = self.clock.now_ms();
-        self.observe(now_ms, &Observed::new(Kind::HumanWaitStart).about("job"));
-        self.record.flush();
-        if is_a_job() {
-            // Continues when the shell says so.
-            let _ = kill_current_process_group(Signal::STOP);
-            // The stop reaches the other threads first, now and then.
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        let stopped_ms = self.clock.stand_still(|| {
+            if is_a_job() {
+                let before = self.continued.count();
+                let _ = kill_current_process_group(Signal::STOP);
+                // Whichever thread of ours comes to stop for it, the others run until then; it is over when the shell
+                // has continued us.
+                self.continued.wait(before);
+            }
+        });
         if let Some(lent) = &self.lent {
             lent.again();
         }
-        let _ = kill_process_group(self.pid, Signal::CONT);
         let now_ms = self.clock.now_ms();
-        self.observe(now_ms, &Observed::new(Kind::HumanWaitEnd).about("job"));
+        let stopped = Observed::new(Kind::HostSuspend).named(STOPPED_JOB);
+        self.observe(now_ms, &stopped.announced(Some(stopped_ms)));
+        self.observe(now_ms, &Observed::new(Kind::HostResume).named(STOPPED_JOB));
+        let _ = kill_process_group(self.pid, Signal::CONT);
     }
 
     /// Writes how it all ended.

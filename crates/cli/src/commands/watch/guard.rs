@@ -214,6 +214,20 @@ mod tests {
         assert_eq!(guard.wake_ms(), Some(231));
     }
 
+    /// A host that slept has neither been silent nor shown a sign of life: the monotonic clock stood still meanwhile.
+    #[test]
+    fn a_suspend_neither_fires_nor_rearms() {
+        let mut guard = guard(Power::Enforces);
+        guard.feed(10, &Event::new(Kind::Stdout));
+        let mut slept = Event::new(Kind::HostSuspend);
+        slept.announced = Some(Millis::new(2_700_000));
+        guard.feed(60, &slept);
+        guard.feed(60, &Event::new(Kind::HostResume));
+        assert_eq!((at(&guard), guard.wake_ms()), (None, Some(110)));
+        guard.pass(120, 120);
+        assert_eq!(at(&guard), Some((Cause::IdleTimeout, 110)));
+    }
+
     /// Activity takes back what waited for it, never a budget.
     #[test]
     fn a_used_up_budget_is_not_taken_back() {

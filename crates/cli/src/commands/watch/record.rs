@@ -10,13 +10,13 @@
 //!
 //! A record that stops without an `end` (`watch` was killed) is a run whose record ends there.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
 use policysim_policy::{Output, Reason, Stopped, Verdict, Warning};
 use serde_json::{Map, Value, json};
 
 use super::observation::Observed;
+use super::record_file::RecordFile;
 
 /// The format's name in the head of a record.
 pub(super) const FORMAT: &str = "policysim-watch";
@@ -26,14 +26,14 @@ pub(super) const SCHEMA_VERSION: u32 = 1;
 /// Where a record goes; without a file nowhere.
 #[derive(Debug)]
 pub(super) struct Recorder {
-    file: Option<BufWriter<File>>,
+    file: Option<BufWriter<RecordFile>>,
     /// Why it could not be written any more.
     failure: Option<io::Error>,
 }
 
 impl Recorder {
     /// Writes into that file, if there is one.
-    pub(super) fn new(file: Option<File>) -> Self {
+    pub(super) fn new(file: Option<RecordFile>) -> Self {
         Self {
             file: file.map(BufWriter::new),
             failure: None,
@@ -120,7 +120,10 @@ impl Recorder {
 
     /// The command goes on; the record is lost, and that is told at the end.
     fn fail(&mut self, error: io::Error) {
-        self.file = None;
+        if let Some(file) = self.file.take() {
+            // What is left in it would be tried again.
+            let _ = file.into_parts();
+        }
         self.failure.get_or_insert(error);
     }
 }

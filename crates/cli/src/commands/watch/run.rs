@@ -1,6 +1,5 @@
 //! From the arguments of `watch` to a watched run, and from its outcome to the exit status.
 
-use std::fs::File;
 use std::io;
 use std::path::Path;
 
@@ -16,6 +15,7 @@ use super::guard::{Caller, Guard, Power};
 use super::live::{Channel, Live, Setup};
 use super::outcome::{NOT_FOUND, NOT_RUNNABLE, Outcome};
 use super::record::{FORMAT, Recorder, SCHEMA_VERSION};
+use super::record_file::RecordFile;
 use super::session::SessionWatcher;
 use super::stream::Stream;
 use super::tree::{Tree, outer_watch};
@@ -46,9 +46,7 @@ pub(super) fn watched(args: &WatchArgs, global: &GlobalArgs) -> Result<u8> {
         .map(Millis::as_u64);
     let session = SessionWatcher::new(&args.session, &args.command, window_ms)?;
     let mut record = Recorder::new(match &args.record {
-        Some(path) => {
-            Some(File::create(path).with_context(|| format!("cannot write {}", path.display()))?)
-        }
+        Some(path) => Some(RecordFile::open(path, args.record_force)?),
         None => None,
     });
     let caller = Caller {
@@ -61,7 +59,18 @@ pub(super) fn watched(args: &WatchArgs, global: &GlobalArgs) -> Result<u8> {
             Trace::Verdict
         },
     };
-    let guards = guards(args, global, policies, &caller);
+    let outer = outer_watch().filter(|_| !args.own_clock);
+    if let Some(outer) = &outer {
+        say(
+            global.quiet,
+            &format!(
+                "policysim watch: inside another watch (process {}), whose clock is shared: this one does not kill; \
+                 --own-clock makes it",
+                outer.pid
+            ),
+        );
+    }
+    let guards = guards(args, outer.is_some(), policies, &caller);
     let tree = Tree::root_here();
     let channel = Channel::open()?;
     let clock = Clock::start();
@@ -77,6 +86,7 @@ pub(super) fn watched(args: &WatchArgs, global: &GlobalArgs) -> Result<u8> {
         guards,
         record,
         session,
+        outer,
         stream: Stream::new(args.stream),
         tree,
         count: args.count,
@@ -126,27 +136,17 @@ fn policies(args: &WatchArgs, global: &GlobalArgs) -> Result<Vec<(String, Policy
 
 fn guards(
     args: &WatchArgs,
-    global: &GlobalArgs,
+    shares: bool,
     policies: Vec<(String, Policy)>,
     caller: &Caller,
 ) -> Vec<Guard> {
-    let outer = outer_watch().filter(|_| !args.own_clock);
-    if let Some(pid) = outer {
-        say(
-            global.quiet,
-            &format!(
-                "policysim watch: inside another watch (process {pid}), whose clock is shared: this one does not kill; \
-                 --own-clock makes it"
-            ),
-        );
-    }
     policies
         .into_iter()
         .enumerate()
         .map(|(number, (name, policy))| {
             let notifies = args.observe || policy.kill.action == KillAction::Notify;
             let power = match number {
-                0 if outer.is_some() => Power::Shares,
+                0 if shares => Power::Shares,
                 0 if notifies => Power::Observes,
                 0 => Power::Enforces,
                 _ => Power::Shadows,

@@ -14,6 +14,8 @@ const VANISHING_MS: u64 = 2_000;
 /// Between two looks at who still lives: often at first, as most end at once.
 const FIRST_LOOK_MS: u64 = 5;
 const LAST_LOOK_MS: u64 = 100;
+/// How long those whom nobody signalled may take to end with the command.
+const LEAVING_MS: u64 = 1_000;
 /// How long the news of the command's end may take when it is seen to be gone.
 const NEWS_MS: u64 = 1_000;
 
@@ -36,6 +38,14 @@ impl From<KillScope> for Scope {
 }
 
 impl Scope {
+    /// The scope's name in the record.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Child => "child",
+            Self::Tree => "tree",
+        }
+    }
+
     /// Those of the command's processes that are meant.
     fn of(self, live: &Live, mut processes: Vec<Process>) -> Vec<Process> {
         if self == Self::Child {
@@ -51,7 +61,9 @@ impl Scope {
 pub(super) struct Stopped {
     /// How the command ended; none when it lives.
     pub(super) exit: Option<Exit>,
-    /// Processes that live in spite of KILL.
+    /// Who was meant.
+    pub(super) scope: Option<Scope>,
+    /// Processes that live on: in spite of KILL, or because the command alone was meant.
     pub(super) survivors: Vec<Process>,
     /// Processes that had left the command's group.
     escaped: Vec<Process>,
@@ -69,10 +81,13 @@ impl Live {
         scope: Scope,
         living: &[Process],
     ) -> Stopped {
-        let mut stopped = Stopped::default();
+        let mut stopped = Stopped {
+            scope: Some(scope),
+            ..Stopped::default()
+        };
         let begun_ms = self.clock.now_ms();
         let mut living = scope.of(self, living.to_vec());
-        if grace_ms > 0 {
+        if grace_ms > 0 && !living.is_empty() {
             self.send(first, scope, &living, &mut stopped);
             self.wait_until_gone(begun_ms.saturating_add(grace_ms), scope);
             living = self.living(scope);
@@ -99,7 +114,11 @@ impl Live {
                 self.take_within(FIRST_LOOK_MS);
             }
         }
-        stopped.survivors = living;
+        if scope == Scope::Child {
+            let until_ms = self.clock.now_ms().saturating_add(LEAVING_MS);
+            self.wait_until_gone(until_ms, Scope::Tree);
+        }
+        stopped.survivors = self.tree.living();
         stopped.exit = self.ended.map(|(exit, _)| exit);
         self.note_stopped(&stopped);
         stopped
@@ -180,6 +199,7 @@ impl Live {
             .map(|(signal, at_ms)| json!({ "signal": signal, "t_ms": at_ms }))
             .collect();
         let details = json!({
+            "scope": stopped.scope.map(Scope::name),
             "group": self.pid.as_raw_pid(),
             "signals": sent,
             "escalated": stopped.sent.len() > 1,

@@ -5,7 +5,7 @@ use policysim_report::units::duration as human;
 
 use super::guard::{Firing, Guard, Power};
 use super::live::Live;
-use super::stop::Stopped;
+use super::stop::{Scope, Stopped};
 use crate::output::say;
 
 /// How many kinds of activity a line names.
@@ -146,7 +146,7 @@ fn advice(guard: &Guard, verdict: &Verdict) -> String {
     }
 }
 
-/// Processes that could not be ended.
+/// Processes that live on.
 pub(super) fn survivors(live: &Live, stopped: &Stopped) {
     if stopped.survivors.is_empty() {
         return;
@@ -157,6 +157,12 @@ pub(super) fn survivors(live: &Live, stopped: &Stopped) {
         .map(|process| format!("{} ({})", process.pid, process.name))
         .collect();
     line(live, &format!("still alive: {}", named.join(", ")));
+    if stopped.scope == Some(Scope::Child) {
+        line(
+            live,
+            "the policy ends the command alone; to end them too: --set kill.scope=tree",
+        );
+    }
 }
 
 /// A policy that only tells would have killed.

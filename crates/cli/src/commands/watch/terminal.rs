@@ -13,9 +13,12 @@ use std::process::{Command, Stdio};
 use rustix::process::{Pid, getpgrp};
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{
-    OptionalActions, OutputModes, isatty, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr, tcsetpgrp,
-    tcsetwinsize,
+    OptionalActions, OutputModes, Winsize, isatty, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr,
+    tcsetpgrp, tcsetwinsize,
 };
+
+/// Between two looks at the size of a terminal that the command has been lent: it alone is told of a change.
+const SIZE_LOOK_MS: u64 = 250;
 
 /// A pseudo-terminal for the command's output: our side and the command's. It changes no byte.
 pub(super) fn open_pty() -> io::Result<(OwnedFd, OwnedFd)> {
@@ -29,10 +32,58 @@ pub(super) fn open_pty() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut modes = tcgetattr(&theirs)?;
     modes.output_modes.remove(OutputModes::OPOST);
     tcsetattr(&theirs, OptionalActions::Now, &modes)?;
-    if let Ok(size) = tcgetwinsize(io::stdout()) {
+    if let Some(size) = our_size() {
         tcsetwinsize(&ours, size)?;
     }
     Ok((ours, theirs))
+}
+
+/// The size of the terminal that we are shown on, if any.
+fn our_size() -> Option<Winsize> {
+    tcgetwinsize(io::stdout())
+        .or_else(|_| tcgetwinsize(io::stderr()))
+        .or_else(|_| tcgetwinsize(io::stdin()))
+        .ok()
+}
+
+/// The size of our terminal, which the command's terminal follows.
+#[derive(Debug)]
+pub(super) struct Window {
+    size: Winsize,
+    /// When to look, where nobody tells.
+    next_ms: Option<u64>,
+}
+
+impl Window {
+    /// Our terminal, if there is one. While it `is_lent` a change is told to the command and not to us.
+    pub(super) fn ours(is_lent: bool) -> Option<Self> {
+        Some(Self {
+            size: our_size()?,
+            next_ms: is_lent.then_some(SIZE_LOOK_MS),
+        })
+    }
+
+    /// When to look next, ms since the start; none where a signal tells of a change.
+    pub(super) const fn next_ms(&self) -> Option<u64> {
+        self.next_ms
+    }
+
+    /// The size, if it is another one than at the last look.
+    pub(super) fn changed(&mut self, now_ms: u64) -> Option<Winsize> {
+        if let Some(next_ms) = &mut self.next_ms {
+            *next_ms = now_ms.saturating_add(SIZE_LOOK_MS);
+        }
+        let size = our_size()?;
+        let is_same = (size.ws_row, size.ws_col, size.ws_xpixel, size.ws_ypixel)
+            == (
+                self.size.ws_row,
+                self.size.ws_col,
+                self.size.ws_xpixel,
+                self.size.ws_ypixel,
+            );
+        self.size = size;
+        (!is_same).then_some(size)
+    }
 }
 
 /// The terminal that the command has been lent.

@@ -165,7 +165,7 @@ fn processes() -> impl Iterator<Item = Process> {
 }
 
 /// The nearest `policysim watch` above us that holds the command we are part of.
-pub(super) fn outer_watch() -> Option<i32> {
+pub(super) fn outer_watch() -> Option<Process> {
     let me = fs::read_link("/proc/self/exe").ok()?;
     let mut pid = Process::of(getpid().as_raw_pid())?.parent;
     // A chain of parents is short; the bound only guards against a table that changes under us.
@@ -179,7 +179,7 @@ pub(super) fn outer_watch() -> Option<i32> {
             let words = line.split(|byte| *byte == 0).skip(1);
             let mut ours = words.take_while(|word| *word != b"--");
             if ours.any(|word| word == b"watch") {
-                return Some(pid);
+                return Process::of(pid);
             }
         }
         pid = Process::of(pid)?.parent;

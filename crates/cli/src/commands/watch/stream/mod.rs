@@ -16,7 +16,8 @@ use super::observation::Observed;
 
 /// Longer lines are passed through and not looked into.
 const LONGEST_LINE: usize = 16 << 20;
-/// How many lines, or bytes, may come before the first telling one.
+/// The stream is recognised by the first line that only one known format has, if it is one of so many first lines and
+/// ends within so many first bytes. Only whole lines count: how a pipe cuts the bytes changes nothing.
 const LINES_TO_RECOGNISE: usize = 64;
 const BYTES_TO_RECOGNISE: usize = 256 << 10;
 
@@ -36,6 +37,7 @@ pub(super) struct Stream {
     line: Vec<u8>,
     /// Whether that line is too long to be looked into.
     overlong: bool,
+    /// Until the format is known: how many lines have ended, and how many bytes have come.
     lines: usize,
     bytes: usize,
 }
@@ -94,27 +96,42 @@ impl Stream {
     /// What the lines say that these bytes complete.
     pub(super) fn take(&mut self, bytes: &[u8]) -> Vec<Observed> {
         let mut out = Vec::new();
-        self.bytes = self.bytes.saturating_add(bytes.len());
         let mut rest = bytes;
         while self.is_read() {
-            let Some(end) = rest.iter().position(|byte| *byte == b'\n') else {
-                self.keep(rest);
+            let end = rest.iter().position(|byte| *byte == b'\n');
+            self.keep(&rest[..end.unwrap_or(rest.len())]);
+            self.count(end.map_or(rest.len(), |end| end + 1));
+            let Some(end) = end else {
                 break;
             };
-            self.keep(&rest[..end]);
             rest = &rest[end + 1..];
-            let line = std::mem::take(&mut self.line);
-            if !std::mem::take(&mut self.overlong) {
-                self.line_ended(&line, &mut out);
-            }
-        }
-        if matches!(self.state, State::Unknown)
-            && (self.lines >= LINES_TO_RECOGNISE || self.bytes >= BYTES_TO_RECOGNISE)
-        {
-            self.state = State::Bytes;
-            self.line = Vec::new();
+            self.line_ended(&mut out);
         }
         out
+    }
+
+    /// What the last line says, if no line feed ended it.
+    pub(super) fn end(&mut self) -> Vec<Observed> {
+        let mut out = Vec::new();
+        if self.is_read() && !self.line.is_empty() {
+            self.line_ended(&mut out);
+        }
+        out
+    }
+
+    /// Gives up when so many bytes have come and nothing is recognised.
+    fn count(&mut self, n_bytes: usize) {
+        if matches!(self.state, State::Unknown) {
+            self.bytes = self.bytes.saturating_add(n_bytes);
+            if self.bytes > BYTES_TO_RECOGNISE {
+                self.give_up();
+            }
+        }
+    }
+
+    fn give_up(&mut self) {
+        self.state = State::Bytes;
+        self.line = Vec::new();
     }
 
     fn keep(&mut self, piece: &[u8]) {
@@ -127,22 +144,25 @@ impl Stream {
         }
     }
 
-    fn line_ended(&mut self, line: &[u8], out: &mut Vec<Observed>) {
-        self.lines += 1;
-        let Ok(line) = std::str::from_utf8(line) else {
-            return;
-        };
-        let line = line.trim();
-        if !line.starts_with('{') {
-            return;
+    fn line_ended(&mut self, out: &mut Vec<Observed>) {
+        let line = std::mem::take(&mut self.line);
+        let overlong = std::mem::take(&mut self.overlong);
+        let line = std::str::from_utf8(&line).unwrap_or_default().trim();
+        if !overlong && line.starts_with('{') {
+            if matches!(self.state, State::Unknown)
+                && let Some(choice) = recognise(line)
+            {
+                self.state = Self::new(choice).state;
+            }
+            if let State::Events(_, translator) = &mut self.state {
+                translator.line(line, out);
+            }
         }
-        if matches!(self.state, State::Unknown)
-            && let Some(choice) = recognise(line)
-        {
-            self.state = Self::new(choice).state;
-        }
-        if let State::Events(_, translator) = &mut self.state {
-            translator.line(line, out);
+        if matches!(self.state, State::Unknown) {
+            self.lines += 1;
+            if self.lines >= LINES_TO_RECOGNISE {
+                self.give_up();
+            }
         }
     }
 }
@@ -186,6 +206,8 @@ fn asks_a_human(tool: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn kinds(choice: StreamChoice, text: &str, piece: usize) -> Vec<String> {
@@ -195,6 +217,102 @@ mod tests {
             .flat_map(|bytes| stream.take(bytes))
             .map(|observed| observed.kind.name().to_owned())
             .collect()
+    }
+
+    /// Everything that can be told of a stream: its format, whether it is still read, its session, and what it said.
+    fn read(pieces: &[&[u8]]) -> (Option<&'static str>, bool, Option<String>, Vec<Observed>) {
+        let mut stream = Stream::new(StreamChoice::Auto);
+        let mut said: Vec<_> = pieces.iter().flat_map(|piece| stream.take(piece)).collect();
+        let is_read = stream.is_read();
+        said.extend(stream.end());
+        let session = stream.session().map(ToOwned::to_owned);
+        (stream.format(), is_read, session, said)
+    }
+
+    const HEAD: &str = r#"{"type":"session","id":"u1","cwd":"/"}"#;
+    const TURN: &str = r#"{"type":"turn_start"}"#;
+
+    /// Lines that a stream may begin with, telling or not.
+    fn line() -> impl Strategy<Value = String> {
+        prop_oneof![
+            Just("npm warn old".to_owned()),
+            Just(String::new()),
+            Just("{\"type\":\"banner\"}".to_owned()),
+            Just("{ no JSON".to_owned()),
+            Just("{\"type\":\"session\",\"id\":\"\u{e9}\u{20ac}\",\"cwd\":\"/\"}\r".to_owned()),
+            Just(TURN.to_owned()),
+            Just(r#"{"type":"thread.started","thread_id":"u2"}"#.to_owned()),
+            Just(r#"{"type":"system","subtype":"init","session_id":"u3"}"#.to_owned()),
+            (0..40_000_usize).prop_map(|n| "x".repeat(n)),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(100))]
+
+        /// However the same bytes are cut, the same stream is recognised and the same events are read.
+        #[test]
+        fn the_cuts_of_the_bytes_change_nothing(
+            lines in prop::collection::vec(line(), 0..80),
+            ends_in_a_line_feed: bool,
+            mut cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..40),
+            step in 1..70_000_usize,
+        ) {
+            let mut text = lines.join("\n");
+            if ends_in_a_line_feed {
+                text.push('\n');
+            }
+            let bytes = text.as_bytes();
+            let whole = read(&[bytes]);
+            let steps: Vec<&[u8]> = bytes.chunks(step).collect();
+            prop_assert_eq!(&read(&steps), &whole);
+            cuts.sort_by_key(|cut| cut.index(bytes.len() + 1));
+            let mut pieces = Vec::new();
+            let mut from = 0;
+            for cut in cuts {
+                let to = cut.index(bytes.len() + 1);
+                pieces.push(&bytes[from..to]);
+                from = to;
+            }
+            pieces.push(&bytes[from..]);
+            prop_assert_eq!(&read(&pieces), &whole);
+        }
+    }
+
+    /// Every way to cut a short text in three.
+    #[test]
+    fn every_cut_of_a_short_text_reads_the_same() {
+        let text = format!("warn \u{e9}\n{{\"type\":\"x\"}}\n{HEAD}\r\n\n{TURN}");
+        let bytes = text.as_bytes();
+        let whole = read(&[bytes]);
+        assert_eq!((whole.0, whole.2.as_deref()), (Some("pi"), Some("u1")));
+        assert_eq!(whole.3.len(), 2);
+        for first in 0..=bytes.len() {
+            for second in first..=bytes.len() {
+                let pieces = [&bytes[..first], &bytes[first..second], &bytes[second..]];
+                assert_eq!(read(&pieces), whole, "{first} {second}");
+            }
+        }
+    }
+
+    /// The first telling line counts if it is the sixty-fourth, and if its line feed is the last of the first bytes.
+    #[test]
+    fn recognition_ends_at_the_same_line_and_byte_for_every_cut() {
+        for (n_lines, format) in [(63, Some("pi")), (64, None)] {
+            let text = format!("{}{HEAD}\n", "-\n".repeat(n_lines));
+            for piece in [1, 3, 64, 4_096] {
+                let pieces: Vec<&[u8]> = text.as_bytes().chunks(piece).collect();
+                assert_eq!(read(&pieces).0, format, "{n_lines} {piece}");
+            }
+        }
+        let foreign = BYTES_TO_RECOGNISE - HEAD.len() - 2;
+        for (n_bytes, format) in [(foreign, Some("pi")), (foreign + 1, None)] {
+            let text = format!("{}\n{HEAD}\n", "x".repeat(n_bytes));
+            for piece in [1, 999, 65_536, 1 << 20] {
+                let pieces: Vec<&[u8]> = text.as_bytes().chunks(piece).collect();
+                assert_eq!(read(&pieces).0, format, "{n_bytes} {piece}");
+            }
+        }
     }
 
     #[test]
