@@ -3,6 +3,7 @@
 mod action;
 mod edits;
 mod formats;
+mod result_sets;
 mod table;
 mod vectors;
 
@@ -25,6 +26,9 @@ enum Course {
     Hung(u64),
     /// A tool call of so many ms, then it completes.
     Tool(u64),
+    /// It is silent for so long, ms, and then fails, or is aborted.
+    Fails(u64),
+    Aborted(u64),
 }
 
 /// So many runs of one model.
@@ -66,6 +70,8 @@ fn events(groups: &[Runs]) -> String {
                 }
                 Course::Open => {}
                 Course::Hung(ms) => row(1_000 + ms, "run_end", ",,hung,,,"),
+                Course::Fails(ms) => row(1_000 + ms, "run_end", ",,failed,,,"),
+                Course::Aborted(ms) => row(1_000 + ms, "run_end", ",,aborted,,,"),
                 Course::Tool(ms) => {
                     row(1_000, "tool_start", "c1,agent_wrapper,,,,");
                     row(1_000 + ms, "tool_end", "c1,agent_wrapper,,,,");

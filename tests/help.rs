@@ -75,6 +75,9 @@ fn place() -> Place {
     );
     place.write("gate.toml", "[[rule]]\ncheck = \"all\"\n");
     place.run("import fleet.csv --out before").ok();
+    place
+        .run("sweep telemetry --base policy.toml --idle 360s --out sweep-results")
+        .ok();
     fs::create_dir_all(place.path("home/.local/share/bash-completion/completions")).unwrap();
     place
 }

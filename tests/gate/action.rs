@@ -121,6 +121,17 @@ fn the_action_passes_its_inputs_on() {
             .unwrap()
             .contains("verdict=error\n")
     );
+    // what holds no logs stands for the telemetry as well
+    place
+        .run("gate summarise telemetry --policy policy.toml --out telemetry.summary --quiet")
+        .exits(0);
+    place
+        .run("sweep telemetry --base policy.toml --idle 200s --out swept --quiet")
+        .exits(0);
+    for dataset in ["telemetry.summary", "swept"] {
+        run_action(&place, &[("DATASET", dataset)]).exits(3);
+        run_action(&place, &[("DATASET", dataset), ("INCONCLUSIVE", "fail")]).exits(1);
+    }
     // rules on the policy alone need no telemetry
     place.write("gate.toml", "[[rule]]\ncheck = \"all\"\n");
     run_action(&place, &[("DATASET", ""), ("POLICY", "pi-desktop-0129")]).exits(0);

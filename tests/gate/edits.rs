@@ -106,6 +106,62 @@ fn an_annotation_names_the_line_of_the_offending_key() {
     }
 }
 
+/// One id, two keys: the one at fault is named, and one that the file does not set is told to be inherited.
+#[test]
+fn an_annotation_names_the_key_at_fault_or_where_it_comes_from() {
+    let place = Place::new();
+    place.write("rules.toml", "[[rule]]\ncheck = \"idle-not-below-wait\"\n");
+    for (policy, line, more) in [
+        (
+            "preset = \"pi-desktop-0129\"\n[idle]\nwindow = \"700s\"\n",
+            3,
+            "",
+        ),
+        (
+            "preset = \"pi-desktop-0129\"\n[idle]\nwindow = \"300s\"\nfirst = \"700s\"\n",
+            4,
+            "",
+        ),
+        // the wait that was cut is at fault, the window is the preset's
+        (
+            "preset = \"pi-desktop-0129\"\n\ntask_wait = \"200s\"\n",
+            3,
+            "",
+        ),
+        (
+            "# ours\npreset = \"pi-desktop-0119\"\n",
+            2,
+            "; idle.window comes from the preset pi-desktop-0119",
+        ),
+    ] {
+        place.write("policy.toml", policy);
+        let done =
+            place.run("gate --policy policy.toml --rules rules.toml --format github --quiet");
+        let out = done.exits(1).stdout;
+        let first = out.lines().next().unwrap();
+        assert!(
+            first.starts_with(&format!("::error file=policy.toml,line={line},")),
+            "{policy}\n{out}"
+        );
+        assert!(first.ends_with(more), "{policy}\n{out}");
+        assert_eq!(first.contains("comes from"), !more.is_empty(), "{out}");
+    }
+    // a preset by its name has no file: the rule is where to look
+    let done = place.run("gate --policy pi-desktop-0119 --rules rules.toml --format github");
+    let out = done.exits(1).stdout;
+    assert!(out.starts_with("::error file=rules.toml,line=1,"), "{out}");
+    // without a preset, a key that is not written has its default
+    place.write(
+        "rules.toml",
+        "[[rule]]\nkey = \"task_wait.timeout\"\nbelow = \"10s\"\n",
+    );
+    place.write("policy.toml", "# nothing but a window\nidle = \"300s\"\n");
+    let done = place.run("gate --policy policy.toml --rules rules.toml --format github");
+    let out = done.exits(1).stdout;
+    assert!(out.starts_with("::error file=policy.toml,line=1,"), "{out}");
+    assert!(out.contains("; task_wait.timeout has its default"), "{out}");
+}
+
 #[test]
 fn each_preset_has_its_document_and_its_known_findings() {
     let place = Place::new();

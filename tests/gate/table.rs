@@ -11,7 +11,7 @@ const KILLED: Course = Course::Silent(400_000);
 const HUNG: Course = Course::Hung(3_600_000);
 
 /// A place with the telemetry that the table names.
-fn place() -> Place {
+pub(super) fn place() -> Place {
     let place = Place::new();
     let good = [
         runs(400, A, Course::Lives),
@@ -44,6 +44,16 @@ fn place() -> Place {
             runs(30, A, Course::Tool(900_000)),
         ],
     );
+    for (name, course) in [
+        ("failing", Course::Fails(400_000)),
+        ("aborted", Course::Aborted(400_000)),
+    ] {
+        import(
+            &place,
+            name,
+            &[runs(300, A, Course::Lives), runs(40, A, course)],
+        );
+    }
     for (name, factor) in [("steady", 1), ("slower", 6)] {
         let spread: Vec<_> = (1..=100)
             .map(|k| runs(20, A, Course::Silent(k * 1_000 * factor)))
@@ -57,6 +67,18 @@ fn place() -> Place {
         "kind,duration_ms,censored,run,role,model,tool\ntool,4000,false,r1,,,\ntool,5000,false,r2,,,\n",
     );
     place.run("import waits.csv --out waits --quiet").ok();
+    // two waits, one of which may hold a host suspend, and a line that is none; and a run without any wait
+    place.write(
+        "marked.csv",
+        "run,t_ms,kind,outcome,flags,wait_kind,wait_ms\nr1,0,run_start,,,,\nr1,1000,message_end,,8,pre_token,1000\n\
+         r1,2000,message_end,,,pre_token,1000\nr1,3000,run_end,completed,,,\nr1,soon,status,,,,\n",
+    );
+    place.run("import marked.csv --out marked --quiet").ok();
+    place.write(
+        "bare.csv",
+        "run,t_ms,kind,outcome\nr1,0,run_start,\nr1,5,status,\nr1,9,run_end,completed\n",
+    );
+    place.run("import bare.csv --out bare --quiet").ok();
     let policy = |name: &str, text: &str| {
         place.write(
             &format!("{name}.toml"),
@@ -67,6 +89,7 @@ fn place() -> Place {
     policy("w299", "idle = \"299s\"");
     policy("w310", "idle = \"310s\"");
     policy("w700", "idle = \"700s\"");
+    policy("hasty", "idle = \"500ms\"");
     policy("off", "idle = \"off\"\ntotal = \"off\"");
     policy("wait200", "task_wait = \"200s\"");
     policy("endless", "total = \"off\"\n[pause]\ntool_limit = \"1h\"");
@@ -164,6 +187,142 @@ const TABLE: &[Gate] = &[
     ("good", "wait200", "metric = \"known_in_wait\"\nmin = \"90%\"", "fail", Some("bound_broken"), 1),
     ("small", "plain", "metric = \"settled_in_wait\"\nmin = \"50%\"", "no_data", Some("no_data"), 3),
     ("waits", "plain", "metric = \"settled_in_wait\"\nmin = \"50%\"", "no_data", Some("not_in_source"), 3),
+    // hangs: 20 of them, all told after 300 s; one side of 0 or 20 of 20 is 13.9 %
+    ("good", "plain", "metric = \"missed_share\"\nmax = \"20%\"", "pass", None, 0),
+    ("good", "plain", "metric = \"missed_share\"\nmax = \"10%\"", "inconclusive", Some("n_too_small"), 3),
+    ("good", "off", "metric = \"missed_share\"\nmax = \"20%\"", "fail", Some("bound_broken"), 1),
+    ("small", "plain", "metric = \"missed_share\"\nmax = \"20%\"", "no_data", Some("no_data"), 3),
+    ("good", "plain", "metric = \"killed_early_share\"\nmax = \"20%\"", "pass", None, 0),
+    ("good", "plain", "metric = \"killed_early_share\"\nmax = \"10%\"", "inconclusive", Some("n_too_small"), 3),
+    ("good", "hasty", "metric = \"killed_early_share\"\nmax = \"20%\"", "fail", Some("bound_broken"), 1),
+    ("small", "plain", "metric = \"killed_early_share\"\nmax = \"20%\"", "no_data", Some("no_data"), 3),
+    ("good", "plain", "metric = \"mean_detection_time\"\nmax = \"300s\"", "pass", None, 0),
+    ("good", "plain", "metric = \"mean_detection_time\"\nmax = \"299s\"", "fail", Some("bound_broken"), 1),
+    ("good", "off", "metric = \"mean_detection_time\"\nmax = \"2h\"", "inconclusive", Some("few_kills"), 3),
+    ("small", "plain", "metric = \"mean_detection_time\"\nmax = \"2h\"", "no_data", Some("no_data"), 3),
+    // the policy alone: never undecided, never without data
+    ("", "plain", "metric = \"detection_bound\"\nmax = \"300s\"", "pass", None, 0),
+    ("", "plain", "metric = \"detection_bound\"\nmax = \"299s\"", "fail", Some("bound_broken"), 1),
+    ("", "off", "metric = \"detection_bound\"\nmax = \"1d\"", "fail", Some("bound_broken"), 1),
+    // kills that the record confirms
+    ("good", "plain", "metric = \"true_kill_rate\"\nmax = \"1%\"", "pass", None, 0),
+    ("small", "plain", "metric = \"true_kill_rate\"\nmax = \"1%\"", "inconclusive", Some("n_too_small"), 3),
+    ("failing", "plain", "metric = \"true_kill_rate\"\nmax = \"1%\"", "fail", Some("bound_broken"), 1),
+    ("failing", "plain", RATE, "pass", None, 0),
+    ("none", "plain", "metric = \"true_kill_rate\"\nmax = \"1%\"", "no_data", Some("no_data"), 3),
+    // against another policy: 40 silences of 400 s lie between windows of 300 s and 700 s
+    ("good", "plain", "metric = \"newly_killed_rate\"\nagainst = \"w700.toml\"\nmax = \"1%\"", "pass", None, 0),
+    ("small", "plain", "metric = \"newly_killed_rate\"\nagainst = \"w700.toml\"\nmax = \"1%\"", "inconclusive", Some("n_too_small"), 3),
+    ("bad", "plain", "metric = \"newly_killed_rate\"\nagainst = \"w700.toml\"\nmax = \"1%\"", "fail", Some("bound_broken"), 1),
+    ("bad", "plain", "metric = \"newly_killed_rate\"\nagainst = \"w310.toml\"\nmax = \"1%\"", "pass", None, 0),
+    ("bad", "plain", "metric = \"newly_killed_rate\"\nagainst = \"w700.toml\"\nmax = \"20%\"\nby = \"model\"", "fail", Some("bound_broken"), 1),
+    ("none", "plain", "metric = \"newly_killed_rate\"\nagainst = \"w700.toml\"\nmax = \"1%\"", "no_data", Some("no_data"), 3),
+    ("bad", "w700", "metric = \"newly_spared_rate\"\nagainst = \"plain.toml\"\nmin = \"1%\"", "pass", None, 0),
+    ("small", "w700", "metric = \"newly_spared_rate\"\nagainst = \"plain.toml\"\nmin = \"1%\"", "inconclusive", Some("n_too_small"), 3),
+    ("bad", "w700", "metric = \"newly_spared_rate\"\nagainst = \"pi-desktop-0129\"\nmax = \"1%\"", "fail", Some("bound_broken"), 1),
+    ("none", "w700", "metric = \"newly_spared_rate\"\nagainst = \"plain.toml\"\nmin = \"1%\"", "no_data", Some("no_data"), 3),
+    ("good", "plain", "metric = \"newly_killed\"\nagainst = \"w700.toml\"\nmax = 0", "pass", None, 0),
+    ("bad", "plain", "metric = \"newly_killed\"\nagainst = \"w700.toml\"\nmax = 39", "fail", Some("bound_broken"), 1),
+    ("bad", "plain", "metric = \"newly_killed\"\nagainst = \"w700.toml\"\nmax = 40", "pass", None, 0),
+    ("aborted", "plain", "metric = \"newly_killed\"\nagainst = \"w700.toml\"\nmax = 0", "inconclusive", Some("n_too_small"), 3),
+    ("none", "plain", "metric = \"newly_killed\"\nagainst = \"w700.toml\"\nmax = 0", "no_data", Some("no_data"), 3),
+    ("bad", "w700", "metric = \"newly_spared\"\nagainst = \"plain.toml\"\nmin = 40", "pass", None, 0),
+    ("good", "w700", "metric = \"newly_spared\"\nagainst = \"plain.toml\"\nmin = 1", "fail", Some("bound_broken"), 1),
+    ("aborted", "w700", "metric = \"newly_spared\"\nagainst = \"plain.toml\"\nmin = 1", "inconclusive", Some("n_too_small"), 3),
+    ("none", "w700", "metric = \"newly_spared\"\nagainst = \"plain.toml\"\nmin = 1", "no_data", Some("no_data"), 3),
+    // the watchdog as a failure detector: 40 mistakes in 440 runs of a silence or two
+    ("bad", "plain", "metric = \"per_gap_rate\"\nmax = \"20%\"", "pass", None, 0),
+    ("bad", "plain", "metric = \"per_gap_rate\"\nmax = \"0.5%\"", "fail", Some("bound_broken"), 1),
+    ("small", "plain", "metric = \"per_gap_rate\"\nmax = \"0.1%\"", "inconclusive", Some("n_too_small"), 3),
+    ("none", "plain", "metric = \"per_gap_rate\"\nmax = \"0.1%\"", "no_data", Some("no_data"), 3),
+    ("good", "off", "metric = \"per_gap_rate\"\nmax = \"1%\"", "no_data", Some("not_in_source"), 3),
+    ("good", "plain", "metric = \"mistakes\"\nmax = 0", "pass", None, 0),
+    ("bad", "plain", "metric = \"mistakes\"\nmax = 39", "fail", Some("bound_broken"), 1),
+    ("none", "plain", "metric = \"mistakes\"\nmax = 0", "no_data", Some("no_data"), 3),
+    ("bad", "plain", "metric = \"mistakes_per_active_hour\"\nmax = 100", "pass", None, 0),
+    ("bad", "plain", "metric = \"mistakes_per_active_hour\"\nmax = 1", "fail", Some("bound_broken"), 1),
+    ("small", "plain", "metric = \"mistakes_per_active_hour\"\nmax = 1", "inconclusive", Some("n_too_small"), 3),
+    ("none", "plain", "metric = \"mistakes_per_active_hour\"\nmax = 1", "no_data", Some("no_data"), 3),
+    ("bad", "plain", "metric = \"mistake_recurrence\"\nmin = \"1m\"", "pass", None, 0),
+    ("bad", "plain", "metric = \"mistake_recurrence\"\nmin = \"1h\"", "fail", Some("bound_broken"), 1),
+    ("small", "plain", "metric = \"mistake_recurrence\"\nmin = \"1h\"", "inconclusive", Some("n_too_small"), 3),
+    ("none", "plain", "metric = \"mistake_recurrence\"\nmin = \"1h\"", "no_data", Some("no_data"), 3),
+    ("bad", "plain", "metric = \"query_accuracy\"\nmin = \"50%\"", "pass", None, 0),
+    ("bad", "plain", "metric = \"query_accuracy\"\nmin = \"90%\"", "fail", Some("bound_broken"), 1),
+    ("tied", "plain", "metric = \"query_accuracy\"\nmin = \"50%\"", "inconclusive", Some("n_too_small"), 3),
+    ("none", "plain", "metric = \"query_accuracy\"\nmin = \"50%\"", "no_data", Some("no_data"), 3),
+    ("bad", "plain", "metric = \"observed_run_rate\"\nmax = \"20%\"", "pass", None, 0),
+    ("bad", "plain", "metric = \"observed_run_rate\"\nmax = \"1%\"", "fail", Some("bound_broken"), 1),
+    ("small", "plain", "metric = \"observed_run_rate\"\nmax = \"1%\"", "inconclusive", Some("n_too_small"), 3),
+    ("none", "plain", "metric = \"observed_run_rate\"\nmax = \"1%\"", "no_data", Some("no_data"), 3),
+    ("bad", "plain", "metric = \"compounded_run_rate\"\nmax = \"50%\"", "pass", None, 0),
+    ("bad", "plain", "metric = \"compounded_run_rate\"\nmax = \"1%\"", "fail", Some("bound_broken"), 1),
+    ("small", "plain", "metric = \"compounded_run_rate\"\nmax = \"1%\"", "inconclusive", Some("n_too_small"), 3),
+    ("none", "plain", "metric = \"compounded_run_rate\"\nmax = \"1%\"", "no_data", Some("no_data"), 3),
+    // what it costs at a hang rate: 27 s of work and 3 s of slots in bad; in good what 700 runs without a kill leave open
+    ("bad", "plain", "metric = \"cost_per_run\"\nhang_rate = \"1%\"\nmax = \"1m\"", "pass", None, 0),
+    ("bad", "plain", "metric = \"cost_per_run\"\nhang_rate = \"1%\"\nmax = \"15s\"", "fail", Some("bound_broken"), 1),
+    ("bad", "plain", "metric = \"cost_per_run\"\nhang_rate = \"1%\"\nrestart = \"10m\"\nmax = \"50s\"", "fail", Some("bound_broken"), 1),
+    ("good", "plain", "metric = \"cost_per_run\"\nhang_rate = \"1%\"\nmax = \"30s\"", "inconclusive", Some("n_too_small"), 3),
+    ("good", "endless", "metric = \"cost_per_run\"\nhang_rate = \"1%\"\nmax = \"1h\"", "inconclusive", Some("few_kills"), 3),
+    ("none", "plain", "metric = \"cost_per_run\"\nhang_rate = \"1%\"\nmax = \"1h\"", "no_data", Some("no_data"), 3),
+    ("bad", "plain", "metric = \"cost_per_hang\"\nhang_rate = \"1%\"\nmax = \"2h\"", "pass", None, 0),
+    ("bad", "plain", "metric = \"cost_per_hang\"\nhang_rate = \"1%\"\nmax = \"20m\"", "fail", Some("bound_broken"), 1),
+    ("good", "plain", "metric = \"cost_per_hang\"\nhang_rate = \"1%\"\nmax = \"1h\"", "inconclusive", Some("n_too_small"), 3),
+    ("none", "plain", "metric = \"cost_per_hang\"\nhang_rate = \"1%\"\nmax = \"1h\"", "no_data", Some("no_data"), 3),
+    ("bad", "off", "metric = \"cost_per_run\"\nhang_rate = \"1%\"\nmax = \"1d\"", "fail", Some("bound_broken"), 1),
+    // simulated parents: what they do is the rule's; runs of 2 s against waits of 1 s
+    ("good", "plain", "metric = \"stopped_rate\"\nmax = \"1%\"", "pass", None, 0),
+    ("good", "plain", "metric = \"stopped_rate\"\nmax = \"1%\"\nparents = { wait = \"1s\", think = \"0s\", on_expiry = \"stop\" }", "fail", Some("bound_broken"), 1),
+    ("good", "plain", "metric = \"stopped_rate\"\nmax = \"1%\"\nconfidence = 0.99", "inconclusive", Some("n_too_small"), 3),
+    ("waits", "plain", "metric = \"stopped_rate\"\nmax = \"1%\"", "no_data", Some("not_in_source"), 3),
+    ("good", "plain", "metric = \"closed_rate\"\nmax = \"1%\"", "pass", None, 0),
+    ("good", "plain", "metric = \"closed_rate\"\nmax = \"1%\"\nparents = { wait = \"1s\", think = \"0s\", on_expiry = \"close_turn\" }", "fail", Some("bound_broken"), 1),
+    ("good", "plain", "metric = \"closed_rate\"\nmax = \"1%\"\nconfidence = 0.99", "inconclusive", Some("n_too_small"), 3),
+    ("waits", "plain", "metric = \"closed_rate\"\nmax = \"1%\"", "no_data", Some("not_in_source"), 3),
+    ("good", "plain", "metric = \"misread_rate\"\nmax = \"1%\"", "pass", None, 0),
+    ("good", "plain", "metric = \"misread_rate\"\nmax = \"1%\"\nparents = { wait = \"1s\", think = \"0s\", on_expiry = \"read_as_failure\" }", "fail", Some("bound_broken"), 1),
+    ("good", "plain", "metric = \"misread_rate\"\nmax = \"1%\"\nconfidence = 0.99", "inconclusive", Some("n_too_small"), 3),
+    ("waits", "plain", "metric = \"misread_rate\"\nmax = \"1%\"", "no_data", Some("not_in_source"), 3),
+    ("good", "plain", "metric = \"duplicates_per_run\"\nmax = 5\nparents = { wait = \"1s\", think = \"0s\", on_expiry = \"read_as_failure\" }", "pass", None, 0),
+    ("good", "plain", "metric = \"duplicates_per_run\"\nmax = 0.1\nparents = { wait = \"1s\", think = \"0s\", on_expiry = \"read_as_failure\" }", "fail", Some("bound_broken"), 1),
+    ("good", "plain", "metric = \"duplicates_per_run\"\nmax = 5\nconfidence = 0.99", "inconclusive", Some("n_too_small"), 3),
+    ("waits", "plain", "metric = \"duplicates_per_run\"\nmax = 5", "no_data", Some("not_in_source"), 3),
+    ("tools", "plain", "metric = \"waits_per_run\"\nmax = 2", "pass", None, 0),
+    ("good", "plain", "metric = \"waits_per_run\"\nmax = 2\nparents = { wait = \"1s\", think = \"0s\" }", "fail", Some("bound_broken"), 1),
+    ("good", "plain", "metric = \"waits_per_run\"\nmax = 2\nconfidence = 0.99", "inconclusive", Some("n_too_small"), 3),
+    ("waits", "plain", "metric = \"waits_per_run\"\nmax = 2", "no_data", Some("not_in_source"), 3),
+    ("tools", "plain", "metric = \"expiries_per_run\"\nmax = 2", "pass", None, 0),
+    ("good", "plain", "metric = \"expiries_per_run\"\nmax = 0.5\nparents = { wait = \"1s\", think = \"0s\" }", "fail", Some("bound_broken"), 1),
+    ("good", "plain", "metric = \"expiries_per_run\"\nmax = 2\nconfidence = 0.99", "inconclusive", Some("n_too_small"), 3),
+    ("waits", "plain", "metric = \"expiries_per_run\"\nmax = 2", "no_data", Some("not_in_source"), 3),
+    ("good", "plain", "metric = \"blocked_share\"\nmax = \"99%\"", "pass", None, 0),
+    ("good", "plain", "metric = \"blocked_share\"\nmax = \"1%\"", "fail", Some("bound_broken"), 1),
+    ("good", "plain", "metric = \"blocked_share\"\nmax = \"99%\"\nconfidence = 0.99", "inconclusive", Some("n_too_small"), 3),
+    ("waits", "plain", "metric = \"blocked_share\"\nmax = \"99%\"", "no_data", Some("not_in_source"), 3),
+    ("good", "plain", "metric = \"slots_held_share\"\nmin = \"1%\"", "pass", None, 0),
+    ("good", "plain", "metric = \"slots_held_share\"\nmax = \"1%\"", "fail", Some("bound_broken"), 1),
+    ("good", "plain", "metric = \"slots_held_share\"\nmin = \"1%\"\nconfidence = 0.99", "inconclusive", Some("n_too_small"), 3),
+    ("waits", "plain", "metric = \"slots_held_share\"\nmin = \"1%\"", "no_data", Some("not_in_source"), 3),
+    ("good", "plain", "metric = \"simulated_false_kill_rate\"\nmax = \"1%\"", "pass", None, 0),
+    ("bad", "plain", "metric = \"simulated_false_kill_rate\"\nmax = \"1%\"", "fail", Some("bound_broken"), 1),
+    ("good", "plain", "metric = \"simulated_false_kill_rate\"\nmax = \"1%\"\nconfidence = 0.99", "inconclusive", Some("n_too_small"), 3),
+    ("waits", "plain", "metric = \"simulated_false_kill_rate\"\nmax = \"1%\"", "no_data", Some("not_in_source"), 3),
+    ("good", "plain", "metric = \"known_within_2_waits\"\nmin = \"80%\"", "pass", None, 0),
+    ("good", "plain", "metric = \"known_within_2_waits\"\nmin = \"80%\"\nparents = { wait = \"100s\" }", "fail", Some("bound_broken"), 1),
+    ("good", "plain", "metric = \"known_within_2_waits\"\nmin = \"95%\"", "inconclusive", Some("n_too_small"), 3),
+    ("small", "plain", "metric = \"known_within_2_waits\"\nmin = \"80%\"", "no_data", Some("no_data"), 3),
+    ("good", "plain", "metric = \"known_within_3_waits\"\nmin = \"80%\"", "pass", None, 0),
+    ("good", "plain", "metric = \"known_within_3_waits\"\nmin = \"80%\"\nparents = { wait = \"50s\" }", "fail", Some("bound_broken"), 1),
+    ("good", "plain", "metric = \"known_within_3_waits\"\nmin = \"95%\"", "inconclusive", Some("n_too_small"), 3),
+    ("small", "plain", "metric = \"known_within_3_waits\"\nmin = \"80%\"", "no_data", Some("no_data"), 3),
+    // where no run is labelled as hung, the rule says how many are made to
+    ("bad", "plain", "metric = \"known_in_wait\"\nmin = \"50%\"", "no_data", Some("no_data"), 3),
+    ("bad", "plain", "metric = \"known_in_wait\"\nmin = \"50%\"\nparents = { hang_rate = \"20%\", think = \"0s\", mode = \"all\", tasks = 1 }", "pass", None, 0),
+    ("good", "plain", "metric = \"hang_to_knowledge\"\nquantile = \"p50\"\nmax = \"500s\"", "pass", None, 0),
+    ("good", "plain", "metric = \"hang_to_knowledge\"\nquantile = \"p50\"\nmax = \"200s\"", "fail", Some("bound_broken"), 1),
+    ("good", "plain", "metric = \"hang_to_knowledge\"\nquantile = \"p99\"\nmax = \"500s\"", "inconclusive", Some("n_too_small"), 3),
+    ("small", "plain", "metric = \"hang_to_knowledge\"\nquantile = \"p50\"\nmax = \"500s\"", "no_data", Some("no_data"), 3),
     // what the telemetry is worth
     ("good", "plain", "metric = \"runs\"\nmin = 300", "pass", None, 0),
     ("small", "plain", "metric = \"runs\"\nmin = 300", "inconclusive", Some("bound_broken"), 3),
@@ -177,6 +336,27 @@ const TABLE: &[Gate] = &[
     ("open", "plain", "metric = \"unresolved_share\"\nmax = \"1%\"", "inconclusive", Some("bound_broken"), 3),
     ("good", "plain", "metric = \"flagged_share\"\nmax = \"1%\"", "pass", None, 0),
     ("good", "plain", "metric = \"malformed_share\"\nmax = \"1%\"", "pass", None, 0),
+    // what of these the rows above leave out
+    ("small", "plain", "metric = \"false_kills_per_hour\"\nmax = 1", "inconclusive", Some("n_too_small"), 3),
+    ("none", "plain", "metric = \"false_kills_per_hour\"\nmax = 1", "no_data", Some("no_data"), 3),
+    ("small", "plain", "metric = \"kill_rate\"\nmax = \"1%\"", "inconclusive", Some("n_too_small"), 3),
+    ("waits", "plain", "metric = \"kill_rate\"\nmax = \"1%\"", "no_data", Some("not_in_source"), 3),
+    ("good", "off", "metric = \"slot_time_lost\"\nmax = \"2h\"", "inconclusive", Some("few_kills"), 3),
+    ("good", "plain", "metric = \"known_in_wait\"\nmin = \"95%\"", "inconclusive", Some("n_too_small"), 3),
+    // hangs at 1 s lie inside the first wait of parents that wait at once
+    ("good", "plain", "metric = \"settled_in_wait\"\nmin = \"80%\"\nparents = { think = \"0s\" }", "pass", None, 0),
+    ("good", "plain", "metric = \"settled_in_wait\"\nmin = \"95%\"\nparents = { think = \"0s\" }", "inconclusive", Some("n_too_small"), 3),
+    ("good", "plain", "metric = \"settled_in_wait\"\nmin = \"80%\"\nparents = { think = \"0s\", wait = \"100s\" }", "fail", Some("bound_broken"), 1),
+    ("good", "plain", "metric = \"ties\"\nmax = 0", "pass", None, 0),
+    ("waits", "plain", "metric = \"ties\"\nmax = 0", "no_data", Some("not_in_source"), 3),
+    ("waits", "plain", "metric = \"hung_runs\"\nmin = 1", "no_data", Some("not_in_source"), 3),
+    ("small", "plain", "metric = \"sessions\"\nmin = 500", "inconclusive", Some("bound_broken"), 3),
+    ("waits", "plain", "metric = \"sessions\"\nmin = 500", "no_data", Some("not_in_source"), 3),
+    ("none", "plain", "metric = \"unresolved_share\"\nmax = \"1%\"", "no_data", Some("no_data"), 3),
+    ("marked", "plain", "metric = \"flagged_share\"\nmax = \"1%\"", "inconclusive", Some("bound_broken"), 3),
+    ("bare", "plain", "metric = \"flagged_share\"\nmax = \"1%\"", "no_data", Some("no_data"), 3),
+    ("marked", "plain", "metric = \"malformed_share\"\nmax = \"1%\"", "inconclusive", Some("bound_broken"), 3),
+    ("", "plain", "metric = \"malformed_share\"\nmax = \"1%\"", "no_data", Some("no_data"), 3),
     // the policy alone
     ("", "plain", "check = \"all\"", "pass", None, 0),
     ("", "w700", "check = \"idle-not-below-wait\"", "fail", Some("finding_new"), 1),
@@ -260,6 +440,92 @@ fn every_gate_of_the_table() {
     }
     assert!(TABLE.len() >= 40);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Every metric that a rule may name, with every verdict that it can come to.
+#[test]
+fn the_table_holds_every_verdict_of_every_metric() {
+    let place = Place::new();
+    let schema = crate::json(&place.run("gate schema").ok());
+    let metrics = schema["$defs"]["rule"]["oneOf"][0]["properties"]["metric"]["oneOf"]
+        .as_array()
+        .unwrap();
+    let mut lines_of_silences = 0;
+    let mut missing = Vec::new();
+    let found = |wanted: &dyn Fn(&str) -> bool, verdict: &str| {
+        TABLE.iter().any(|(_, _, rule, found, ..)| {
+            let subject = rule.split('"').nth(1).unwrap();
+            *found == verdict && rule.starts_with("metric") && wanted(subject)
+        })
+    };
+    for metric in metrics {
+        let name = metric["const"].as_str().unwrap();
+        let is_line = name.starts_with("wait.") || name.contains("idle_gap");
+        lines_of_silences += usize::from(is_line);
+        let verdicts: &[&str] = match name {
+            // from the policy alone
+            "detection_bound" | "settles_in_wait" => &["pass", "fail"],
+            // telemetry that is too thin accuses no policy
+            "flagged_share" | "hung_runs" | "malformed_share" | "runs" | "sessions" | "ties"
+            | "unresolved_share" => &["pass", "inconclusive", "no_data"],
+            // counted, not estimated, and nothing is in doubt
+            "mistakes" => &["pass", "fail", "no_data"],
+            _ => &["pass", "fail", "inconclusive", "no_data"],
+        };
+        for verdict in verdicts {
+            let of_name = |subject: &str| {
+                let line = subject.starts_with("wait.") || subject.contains("idle_gap");
+                subject == name || is_line && line
+            };
+            if !found(&of_name, verdict) {
+                missing.push(format!("{name}: {verdict}"));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+    assert_eq!(metrics.len() - lines_of_silences, 47);
+    let of_kind = |kind: &str, verdict: &str| {
+        TABLE
+            .iter()
+            .any(|(_, _, rule, found, ..)| rule.starts_with(kind) && *found == verdict)
+    };
+    for kind in ["check", "key", "same_as"] {
+        assert!(of_kind(kind, "pass") && of_kind(kind, "fail"), "{kind}");
+    }
+    for verdict in ["pass", "fail", "inconclusive", "no_data"] {
+        assert!(of_kind("drift", verdict), "{verdict}");
+    }
+}
+
+/// A rule's own word goes before the document's, and that before the option.
+#[test]
+fn who_says_what_inconclusive_counts_as() {
+    let place = place();
+    for (document, rule, option, code) in [
+        ("", "", "", 3),
+        ("pass", "", "", 0),
+        ("fail", "", "", 1),
+        ("fail", "pass", "", 0),
+        ("pass", "report", "", 3),
+        ("pass", "", " --inconclusive fail", 0),
+        ("fail", "", " --inconclusive pass", 1),
+        ("", "fail", " --inconclusive pass", 1),
+        ("", "", " --inconclusive pass", 0),
+        ("report", "", " --inconclusive fail", 1),
+    ] {
+        let says = |word: &str| match word {
+            "" => String::new(),
+            word => format!("inconclusive = \"{word}\"\n"),
+        };
+        let rules = format!("{}[[rule]]\n{RATE}\n{}", says(document), says(rule));
+        let (result, found) = gate(
+            &place,
+            &format!("small --policy plain.toml{option}"),
+            &rules,
+        );
+        assert_eq!(found, code, "{document} {rule}{option}");
+        assert_eq!(result["checks"][0]["verdict"], "inconclusive");
+    }
 }
 
 #[test]
@@ -378,6 +644,30 @@ fn what_init_writes_holds() {
     assert!(text("init-small.toml").contains("# metric = \"false_kill_rate\"\n# max = \"2%\""));
     assert!(prose("init-small.toml").contains("needs 149 with as many (49 more)"));
     assert!(text("init-bad.toml").contains("known = [\"idle-not-below-wait\"]"));
+    // without a rule on false kills the document says so, and so does the command
+    let why = "no rule on false kills could be written";
+    for (data, policy, guarded) in [
+        ("good", "plain", true),
+        ("small", "plain", true),
+        ("bad", "plain", false),
+        ("none", "plain", false),
+        ("waits", "plain", false),
+    ] {
+        let done = place.run(&format!("gate init {data} --policy {policy}.toml"));
+        let done = done.exits(0);
+        assert_eq!(
+            !done.stderr.contains(&format!("warning: {why}")),
+            guarded,
+            "{data}\n{}",
+            done.stderr
+        );
+        let words: Vec<&str> = done.stdout.split_whitespace().collect();
+        let warned = words
+            .join(" ")
+            .replace(" # ", " ")
+            .contains(&format!("WARNING: {why}"));
+        assert_eq!(!warned, guarded, "{data}\n{}", done.stdout);
+    }
 }
 
 /// Without logs or events: the same verdicts, figures and window from a summary alone.

@@ -180,21 +180,55 @@ fn fixed_sequence_vectors() {
     }
 }
 
-/// The characteristics that `--explain` tells of a bound on the demo.
-fn explained(place: &Place, max_rate: &Value) -> Value {
+/// The characteristics that `--explain` tells of a bound.
+fn explained(place: &Place, data: &str, max_rate: &Value) -> Value {
     let rule = format!("[[rule]]\nmetric = \"false_kill_rate\"\nmax = {max_rate}\n");
-    let (result, _) = gate(place, "--policy pi-desktop-0129 --explain", &rule);
+    let line = format!("{data} --policy pi-desktop-0129 --explain");
+    let (result, _) = gate(place, &line, &rule);
     result["checks"][0]["characteristics"].clone()
+}
+
+/// Unresolved runs count as kills against a pass: what certifies beside two of them is what two kills more would take.
+#[test]
+fn explanations_count_unresolved_runs_as_verdicts_do() {
+    let place = Place::new();
+    import(&place, "clear", &[runs(60, "m", Course::Lives)]);
+    let doubtful = [runs(58, "m", Course::Lives), runs(2, "m", Course::Open)];
+    import(&place, "doubtful", &doubtful);
+    let rate = Value::from(0.05);
+    let (clear, doubtful) = (
+        explained(&place, "clear", &rate),
+        explained(&place, "doubtful", &rate),
+    );
+    assert_eq!(
+        (&clear["unresolved"], &doubtful["unresolved"]),
+        (&0.into(), &2.into())
+    );
+    let needed = |told: &Value, hits: usize| told["runs_needed"][hits]["runs"].clone();
+    assert_eq!(needed(&doubtful, 0), needed(&clear, 2));
+    assert_eq!(needed(&doubtful, 1), needed(&clear, 3));
+    // 59 runs without a kill certify 5 %: 60 with two in doubt certify nothing, whatever the policy
+    let pass = |told: &Value| number(&told["at_these_runs"][0]["pass"]);
+    assert!(pass(&clear) > 0.7, "{clear}");
+    assert!(pass(&doubtful) <= 0.0, "{doubtful}");
+    let (result, code) = gate(
+        &place,
+        "doubtful --policy pi-desktop-0129",
+        "[[rule]]\nmetric = \"false_kill_rate\"\nmax = 0.05\n",
+    );
+    assert_eq!((&result["verdict"], code), (&"inconclusive".into(), 3));
 }
 
 #[test]
 fn certify_vectors() {
     let place = Place::new();
+    // runs that the record tells everything about
+    import(&place, "data", &[runs(10, "m", Course::Lives)]);
     for vector in vectors("certify_n") {
         let cases = vector["input"]["cases"].as_array().unwrap();
         let expected = vector["expect"]["n"].as_array().unwrap();
         for (case, n) in cases.iter().zip(expected) {
-            let told = explained(&place, &case["rate"]);
+            let told = explained(&place, "data", &case["rate"]);
             let needed = told["runs_needed"].as_array().unwrap();
             let found = needed.iter().find(|needed| needed["hits"] == case["kills"]);
             assert_eq!(&found.unwrap()["runs"], n, "{case}");
@@ -204,7 +238,7 @@ fn certify_vectors() {
         let cases = vector["input"]["cases"].as_array().unwrap();
         let expected = vector["expect"]["cases"].as_array().unwrap();
         for (case, expect) in cases.iter().zip(expected) {
-            let told = explained(&place, &case["rate"]);
+            let told = explained(&place, "data", &case["rate"]);
             let plan = told["plan"].as_array().unwrap();
             let at = plan.iter().find(|plan| plan["runs"] == case["n"]).unwrap();
             let chances = at["chances"].as_array().unwrap();
@@ -344,6 +378,6 @@ fn br_97_the_limit_that_fired_is_the_one_that_is_named() {
     // and the annotation points at that limit's line
     assert_eq!(
         tool["place"],
-        serde_json::json!({ "file": "policy.toml", "line": 3 })
+        serde_json::json!({ "file": "policy.toml", "line": 3, "inherited": null })
     );
 }

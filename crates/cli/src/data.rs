@@ -1,6 +1,6 @@
 //! From what a command line names to runs in memory: a dataset, logs, the word `local`, or the demo.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -19,6 +19,7 @@ use policysim_telemetry::{
 };
 
 use crate::args::{DataArgs, GlobalArgs, ReadArgs};
+use crate::commands::gate::is_summary;
 use crate::output::say;
 use crate::progress::Bar;
 
@@ -28,6 +29,9 @@ mod demo {
     pub(super) const RUNS: &[u8] = include_bytes!("../../../data/demo/runs.parquet");
     pub(super) const EVENTS: &[u8] = include_bytes!("../../../data/demo/events.parquet");
 }
+
+/// What a folder holds that a sweep wrote its results into.
+pub(crate) const SWEEP_FILE: &str = "sweep.json";
 
 /// Runs in memory and what must be said of them.
 pub(crate) struct Loaded {
@@ -44,6 +48,7 @@ pub(crate) struct Loaded {
 /// # Errors
 /// One line that names the file or option and what was expected.
 pub(crate) fn load(args: &DataArgs, global: &GlobalArgs) -> Result<Loaded> {
+    refuse_results(&args.data)?;
     let (dataset, name) = open(args, global)?;
     // A dataset's warnings were said when it was imported, and stand in its manifest.
     if !matches!(Arguments::tell(&args.data), Ok(Arguments::Dataset(_))) {
@@ -59,6 +64,32 @@ pub(crate) fn load(args: &DataArgs, global: &GlobalArgs) -> Result<Loaded> {
         );
     }
     Ok(loaded)
+}
+
+/// Whether `path` is a folder into which a sweep wrote its results.
+pub(crate) fn is_result_set(path: &Path) -> bool {
+    path.join(SWEEP_FILE).is_file() && !path.join("manifest.json").exists()
+}
+
+/// Refuses what other commands wrote and that holds no events.
+///
+/// # Errors
+/// One line that names the file, what it is, and what reads it.
+pub(crate) fn refuse_results(paths: &[PathBuf]) -> Result<()> {
+    for path in paths {
+        let shown = path.display();
+        if is_summary(path) {
+            bail!(
+                "{shown} is a summary of `policysim gate summarise`, which holds no events: `policysim gate {shown} --policy POLICY --rules FILE` reads it, alone; here the dataset or the logs are needed"
+            );
+        }
+        if is_result_set(path) {
+            bail!(
+                "{shown} is a result set of `policysim sweep --out`, which holds no events: `policysim report {shown}` and `policysim gate {shown} --policy POLICY --rules FILE` read it, alone; here the dataset or the logs are needed"
+            );
+        }
+    }
+    Ok(())
 }
 
 fn open(args: &DataArgs, global: &GlobalArgs) -> Result<(Dataset, String)> {

@@ -113,7 +113,9 @@ pub(crate) fn load_dialect(path: &str, dialect: &str) -> Result<Loaded> {
 }
 
 /// The policy of a document's text; faults name the line.
-#[cfg(test)]
+///
+/// # Errors
+/// When it does not read.
 pub(crate) fn parse_document(text: &str) -> Result<Policy, toml_document::Fault> {
     toml_document::parse(text).map(|document| document.policy)
 }

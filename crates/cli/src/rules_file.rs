@@ -8,8 +8,8 @@ use policysim_policy::document::{self, Value};
 use policysim_policy::{Cause, Millis, Policy, check, duration, nearest};
 use policysim_sim::cluster::Cluster;
 use policysim_sim::gate::{
-    Bound, Compare, DriftRule, FigureRule, FindingsRule, KeyRule, Mapping, Metric, Operand, Rule,
-    Rules, SameRule, Scope, Source, Subject, Unit,
+    Against, Bound, Compare, DriftRule, FigureRule, FindingsRule, KeyRule, Mapping, Metric,
+    Operand, Rule, Rules, SameRule, Scope, Source, Subject, Unit,
 };
 use policysim_sim::grid;
 use policysim_sim::stats::{Level, Prob};
@@ -22,6 +22,7 @@ use crate::policy_file::{self, Fault, convert, line_of};
 
 mod fields;
 mod keys;
+mod parents;
 mod schema;
 
 use fields::{Field, Fields};
@@ -126,7 +127,7 @@ fn rule(fields: &mut Fields, line: usize, folder: &Path) -> Result<Rule, Wrong> 
         level: fields.take("confidence", Field::level)?,
         inconclusive: fields.take("inconclusive", Field::mapping)?,
         subject: match kind {
-            Kind::Metric => Subject::Figure(figure(fields)?),
+            Kind::Metric => Subject::Figure(figure(fields, folder)?),
             Kind::Check => Subject::Findings(findings(fields)?),
             Kind::Key => Subject::Key(key(fields)?),
             Kind::Same => Subject::Same(same(fields, folder)?),
@@ -136,7 +137,7 @@ fn rule(fields: &mut Fields, line: usize, folder: &Path) -> Result<Rule, Wrong> 
     Ok(rule)
 }
 
-fn figure(fields: &mut Fields) -> Result<FigureRule, Wrong> {
+fn figure(fields: &mut Fields, folder: &Path) -> Result<FigureRule, Wrong> {
     let metric = fields.must("metric", Field::metric)?;
     let name = metric.name();
     let quantile = fields.take("quantile", Field::quantile)?;
@@ -150,6 +151,14 @@ fn figure(fields: &mut Fields) -> Result<FigureRule, Wrong> {
         (false, Some(_)) => {
             return Err(missing(format!(
                 "metric {name} has no quantiles: take quantile away"
+            )));
+        }
+        (true, Some(p))
+            if metric == Metric::HangToKnowledge && ![Prob::P50, Prob::P99].contains(&p) =>
+        {
+            return Err(missing(format!(
+                "metric {name} is told at p50 and p99, not at {}",
+                p.percentile_label()
             )));
         }
         _ => {}
@@ -182,6 +191,15 @@ fn figure(fields: &mut Fields) -> Result<FigureRule, Wrong> {
             "sequence is judged over all runs: write strata as a rule of their own".to_owned(),
         ));
     }
+    let against = against(fields, metric, folder)?;
+    let (hang_rate, restart) = cost(fields, metric)?;
+    let parents = fields.take("parents", parents::parents)?;
+    if parents.is_some() && metric.source() != Source::Settlement {
+        return Err(missing(format!(
+            "parents belong to figures of simulated settlement, not to {name}"
+        )));
+    }
+    let (parents, habits) = parents.unwrap_or_default();
     let (bound, amount, written) = bound(fields, metric)?;
     if sequence.is_some() && bound != Bound::Max {
         return Err(missing(
@@ -196,10 +214,67 @@ fn figure(fields: &mut Fields) -> Result<FigureRule, Wrong> {
         every: every.unwrap_or(true),
         cluster: cluster.unwrap_or_default(),
         sequence: sequence.unwrap_or_default(),
+        against,
+        hang_rate,
+        restart,
+        parents,
+        habits,
         bound,
         amount,
         written,
     })
+}
+
+/// The policy that a figure is compared with.
+fn against(fields: &mut Fields, metric: Metric, folder: &Path) -> Result<Option<Against>, Wrong> {
+    let against = fields.take("against", |field| {
+        let (name, policy) = other_policy(field, folder)?;
+        Ok(Against { name, policy })
+    })?;
+    let name = metric.name();
+    match (metric.takes_against(), &against) {
+        (true, None) => Err((
+            None,
+            format!("metric {name} compares two policies: expected against = \"PRESET\" as well"),
+        )),
+        (false, Some(_)) => Err((
+            None,
+            format!("against belongs to newly_killed and newly_spared, not to {name}"),
+        )),
+        _ => Ok(against),
+    }
+}
+
+/// The hang rate and the restart of a cost.
+fn cost(fields: &mut Fields, metric: Metric) -> Result<(Option<Prob>, Millis), Wrong> {
+    let hang_rate = fields.take("hang_rate", |field| {
+        let rate = rate(&field.key, &field.written()).map_err(|error| format!("{error:#}"))?;
+        if rate.to_f64() > 0.0 {
+            Ok(rate)
+        } else {
+            Err("hang_rate: without hangs the longest window costs least, whatever it kills: expected a share above 0".to_owned())
+        }
+    })?;
+    let restart = fields.take("restart", Field::span)?;
+    let name = metric.name();
+    let stranger = match (hang_rate, restart) {
+        (Some(_), _) => "hang_rate",
+        _ => "restart",
+    };
+    match (metric.takes_hang_rate(), hang_rate) {
+        (true, None) => Err((
+            None,
+            format!(
+                "metric {name} is a cost at some share of hangs: expected hang_rate = \"1%\" as well"
+            ),
+        )),
+        (false, None) if restart.is_none() => Ok((None, Millis::ZERO)),
+        (false, _) => Err((
+            None,
+            format!("{stranger} belongs to cost_per_run and cost_per_hang, not to {name}"),
+        )),
+        (true, Some(rate)) => Ok((Some(rate), restart.unwrap_or_default())),
+    }
 }
 
 fn scope(fields: &mut Fields) -> Result<Scope, Wrong> {
@@ -259,14 +334,12 @@ fn bound(fields: &mut Fields, metric: Metric) -> Result<(Bound, f64, String), Wr
 
 /// No number of runs shows that a rate is 0, or that everything is detected.
 fn refuse_unprovable(metric: Metric, bound: Bound, amount: f64) -> Result<(), String> {
-    let is_rate =
-        metric.takes_strata() || metric.takes_cause() || metric.source() == Source::Settlement;
     let never = match bound {
         Bound::Max => amount <= 0.0,
         Bound::Min => metric.unit() == Unit::Share && amount >= 1.0,
         _ => false,
     };
-    if is_rate && never {
+    if metric.is_estimated() && never {
         return Err(format!(
             "{} of {} cannot be shown by any number of runs: leave some room",
             bound.name(),
@@ -345,19 +418,22 @@ fn fits(key: &str, operand: &Operand) -> Result<(), String> {
     })
 }
 
+/// Another policy, which is looked for beside the rules first.
+fn other_policy(field: &Field, folder: &Path) -> Result<(String, Policy), String> {
+    let spec = field.text()?;
+    let beside = folder.join(&spec);
+    let spec_beside = if beside.exists() {
+        beside.display().to_string()
+    } else {
+        spec.clone()
+    };
+    let loaded =
+        policy_file::load(&spec_beside).map_err(|error| format!("{}: {error:#}", field.key))?;
+    Ok((spec, loaded.policy))
+}
+
 fn same(fields: &mut Fields, folder: &Path) -> Result<SameRule, Wrong> {
-    let (name, policy) = fields.must("same_as", |field| {
-        let spec = field.text()?;
-        let beside = folder.join(&spec);
-        let spec_beside = if beside.exists() {
-            beside.display().to_string()
-        } else {
-            spec.clone()
-        };
-        let loaded =
-            policy_file::load(&spec_beside).map_err(|error| format!("same_as: {error:#}"))?;
-        Ok((spec, loaded.policy))
-    })?;
+    let (name, policy) = fields.must("same_as", |field| other_policy(field, folder))?;
     let except = fields
         .take("except", |field| {
             field.texts()?.iter().map(|key| known_key(key)).collect()

@@ -23,9 +23,18 @@ pub struct Finding {
     pub advice: String,
 }
 
+impl Finding {
+    /// The keys of the document that set its limits.
+    pub fn keys(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.limits.iter().map(|limit| limit.key)
+    }
+}
+
 /// One side of a contradiction.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Limit {
+    /// The key of the document that sets it.
+    pub key: &'static str,
     /// What it limits.
     pub name: String,
     /// The limit; `None` is off.
@@ -33,8 +42,9 @@ pub struct Limit {
 }
 
 impl Limit {
-    fn new(name: impl Into<String>, span: impl Into<Option<Millis>>) -> Self {
+    fn new(key: &'static str, name: impl Into<String>, span: impl Into<Option<Millis>>) -> Self {
         Self {
+            key,
             name: name.into(),
             span: span.into(),
         }
@@ -87,19 +97,24 @@ pub fn check(policy: &Policy) -> Vec<Finding> {
 
 /// The longest silence after which a hung run is told, before any output or after it.
 fn longest_window(policy: &Policy) -> Option<Limit> {
-    let idle = policy.idle.window.map(|window| Limit::new("idle", window));
+    let idle = policy
+        .idle
+        .window
+        .map(|window| Limit::new("idle.window", "idle", window));
     // An adaptive window can grow up to its cap.
     let adaptive = policy.idle.adaptive.and_then(|adaptive| adaptive.cap);
     let idle = match (idle, adaptive) {
         (idle, Some(cap)) if idle.as_ref().is_none_or(|idle| idle.span < Some(cap)) => {
-            Some(Limit::new("adaptive idle cap", cap))
+            Some(Limit::new("idle.adaptive", "adaptive idle cap", cap))
         }
         (idle, _) => idle,
     };
     let first = match policy.idle.first {
         First::After(first) => Some(match policy.idle.ceiling {
-            Some(ceiling) if ceiling <= first => Limit::new("no-progress ceiling", ceiling),
-            _ => Limit::new("first window", first),
+            Some(ceiling) if ceiling <= first => {
+                Limit::new("idle.ceiling", "no-progress ceiling", ceiling)
+            }
+            _ => Limit::new("idle.first", "first window", first),
         }),
         First::SameAsWindow | First::Off => None,
     };
@@ -121,7 +136,7 @@ fn idle_not_below_wait(policy: &Policy) -> Option<Finding> {
                 "a hung delegate cannot settle inside one wait; make {} at most {most}, better by the settling delay",
                 window.name
             ),
-            limits: [window, Limit::new("TaskWait", wait)],
+            limits: [window, Limit::new("task_wait.timeout", "TaskWait", wait)],
         }
     })
 }
@@ -137,7 +152,7 @@ fn patience_below_window(policy: &Policy) -> Option<Finding> {
             window.name,
             show(longest)
         ),
-        limits: [window, Limit::new("longest TaskWait", longest)],
+        limits: [window, Limit::new("task_wait.max", "longest TaskWait", longest)],
     })
 }
 
@@ -151,36 +166,41 @@ fn silent_retry_envelope(policy: &Policy) -> Vec<Finding> {
         return Vec::new();
     };
     let classes = [
-        (Class::RateLimit, "rate limit"),
-        (Class::Transient, "transient failure"),
+        (Class::RateLimit, RATE_LIMIT, "rate limit"),
+        (Class::Transient, TRANSIENT, "transient failure"),
     ];
-    let chains: Vec<(&str, &RetrySchedule)> = classes
+    let chains: Vec<(&'static str, &str, &RetrySchedule)> = classes
         .into_iter()
-        .filter_map(|(class, name)| Some((name, policy.retry.of(class)?)))
+        .filter_map(|(class, key, name)| Some((key, name, policy.retry.of(class)?)))
         .collect();
     let mut findings: Vec<Finding> = chains
         .iter()
-        .filter(|(_, schedule)| schedule.envelope().max_header >= window)
-        .map(|(class, schedule)| {
+        .filter(|(.., schedule)| schedule.envelope().max_header >= window)
+        .map(|(key, class, schedule)| {
             let name = format!("{class} ({} retries)", schedule.retries);
-            envelope_finding(window, &name, schedule.envelope().max_header)
+            envelope_finding(window, key, &name, schedule.envelope().max_header)
         })
         .collect();
     let both = policy.retry.envelope().max_header;
     if findings.is_empty() && both >= window {
-        let retries: u32 = chains.iter().map(|(_, schedule)| schedule.retries).sum();
+        let retries: u32 = chains.iter().map(|(.., schedule)| schedule.retries).sum();
         let name = format!("both classes in one run ({retries} retries)");
-        findings.push(envelope_finding(window, &name, both));
+        findings.push(envelope_finding(window, RATE_LIMIT, &name, both));
     }
     findings
 }
 
-fn envelope_finding(window: Millis, chain: &str, envelope: Millis) -> Finding {
+/// The keys of the schedules of both classes.
+const RATE_LIMIT: &str = "retry.rate_limit";
+const TRANSIENT: &str = "retry.transient";
+
+fn envelope_finding(window: Millis, key: &'static str, chain: &str, envelope: Millis) -> Finding {
     Finding {
         id: "silent-retry-envelope",
         limits: [
-            Limit::new("idle", window),
+            Limit::new("idle.window", "idle", window),
             Limit::new(
+                key,
                 format!("provider backoff with headers at their cap, {chain},"),
                 envelope,
             ),
@@ -198,17 +218,20 @@ fn backoff_cap_not_below_idle(policy: &Policy) -> Option<Finding> {
         .idle
         .window
         .filter(|_| policy.pause.backoff == Waits::None)?;
-    let cap = [policy.retry.rate_limit, policy.retry.transient]
-        .into_iter()
-        .flatten()
-        .filter(|schedule| schedule.retries > 0)
-        .map(|schedule| schedule.cap)
-        .max()?;
+    let (cap, key) = [
+        (policy.retry.transient, TRANSIENT),
+        (policy.retry.rate_limit, RATE_LIMIT),
+    ]
+    .into_iter()
+    .filter_map(|(schedule, key)| Some((schedule?, key)))
+    .filter(|(schedule, _)| schedule.retries > 0)
+    .map(|(schedule, key)| (schedule.cap, key))
+    .max_by_key(|(cap, _)| *cap)?;
     (cap >= window).then(|| Finding {
         id: "backoff-cap-not-below-idle",
         limits: [
-            Limit::new("idle", window),
-            Limit::new("longest single backoff", cap),
+            Limit::new("idle.window", "idle", window),
+            Limit::new(key, "longest single backoff", cap),
         ],
         advice: format!(
             "one wait that the provider asks for is taken for a hang; raise idle above {}, or set pause.backoff = \"idle\" where waits are announced",
@@ -223,15 +246,15 @@ fn first_window_never_fires(policy: &Policy) -> Vec<Finding> {
         return Vec::new();
     };
     [
-        ("no-progress ceiling", policy.idle.ceiling),
-        ("total budget", policy.total.budget),
+        ("idle.ceiling", "no-progress ceiling", policy.idle.ceiling),
+        ("total.budget", "total budget", policy.total.budget),
     ]
     .into_iter()
-    .filter_map(|(name, limit)| Some((name, limit?)))
-    .filter(|(_, limit)| *limit <= first)
-    .map(|(name, limit)| Finding {
+    .filter_map(|(key, name, limit)| Some((key, name, limit?)))
+    .filter(|(.., limit)| *limit <= first)
+    .map(|(key, name, limit)| Finding {
         id: "first-window-never-fires",
-        limits: [Limit::new("first window", first), Limit::new(name, limit)],
+        limits: [Limit::new("idle.first", "first window", first), Limit::new(key, name, limit)],
         advice: format!(
             "the {name} always fires before the first window; lower idle.first below {} or raise the {name}",
             show(limit)
@@ -246,8 +269,8 @@ fn total_not_above_idle(policy: &Policy) -> Option<Finding> {
     (total <= window).then(|| Finding {
         id: "total-not-above-idle",
         limits: [
-            Limit::new("total budget", total),
-            Limit::new("idle", window),
+            Limit::new("total.budget", "total budget", total),
+            Limit::new("idle.window", "idle", window),
         ],
         advice: format!(
             "the idle window never fires, because the total budget ends the run first; raise total above {} or switch idle off",
@@ -264,8 +287,8 @@ fn poll_comparable_to_window(policy: &Policy) -> Option<Finding> {
     (period.as_u64().saturating_mul(COMPARABLE) >= window.as_u64()).then(|| Finding {
         id: "poll-comparable-to-window",
         limits: [
-            Limit::new("poll interval", period),
-            Limit::new("idle", window),
+            Limit::new("detect.poll", "poll interval", period),
+            Limit::new("idle.window", "idle", window),
         ],
         advice: format!(
             "a hang is told up to {} late, so the window in force is not the one written; poll at most every {}",
@@ -280,28 +303,47 @@ fn paused_without_limit(policy: &Policy) -> Option<Finding> {
     let window = policy.idle.window?;
     let pause = &policy.pause;
     let total = policy.total.budget;
-    let endless: Vec<&str> = [
-        ("tool calls", pause.tool, pause.tool_limit.default),
-        ("human waits", pause.human, None),
-        ("children", pause.child, None),
-        ("compactions", pause.compaction, pause.compaction_limit),
-        ("backoffs", pause.backoff, pause.backoff_budget),
-    ]
-    .into_iter()
-    .filter(|(_, waits, limit)| {
-        let total_runs = total.is_some() && *waits != Waits::All;
-        *waits != Waits::None && limit.is_none() && !total_runs
-    })
-    .map(|(class, ..)| class)
-    .collect();
-    if endless.is_empty() {
-        return None;
-    }
+    let classes = [
+        (
+            "pause.tool",
+            "tool calls",
+            pause.tool,
+            pause.tool_limit.default,
+        ),
+        ("pause.human", "human waits", pause.human, None),
+        ("pause.child", "children", pause.child, None),
+        (
+            "pause.compaction",
+            "compactions",
+            pause.compaction,
+            pause.compaction_limit,
+        ),
+        (
+            "pause.backoff",
+            "backoffs",
+            pause.backoff,
+            pause.backoff_budget,
+        ),
+    ];
+    let (keys, endless): (Vec<&'static str>, Vec<&str>) = classes
+        .into_iter()
+        .filter(|(_, _, waits, limit)| {
+            let total_runs = total.is_some() && *waits != Waits::All;
+            *waits != Waits::None && limit.is_none() && !total_runs
+        })
+        .map(|(key, class, ..)| (key, class))
+        .unzip();
+    let key = *keys.first()?;
     Some(Finding {
         id: "paused-without-limit",
         limits: [
-            Limit::new(format!("idle (paused for {})", endless.join(", ")), window),
             Limit::new(
+                key,
+                format!("idle (paused for {})", endless.join(", ")),
+                window,
+            ),
+            Limit::new(
+                "total.budget",
                 if total.is_some() {
                     "total budget (paused as well)"
                 } else {

@@ -1,6 +1,6 @@
 //! What `policysim sweep` prints: a row per cell, the Pareto front, one recommendation and its reasons.
 
-use policysim_policy::{Cause, Millis, duration};
+use policysim_policy::{Cause, Millis, Policy, duration};
 use policysim_sim::certify::{Plan, Protection};
 use policysim_sim::choose::{CellFigures, Choice, Constraints, Detection};
 use policysim_sim::cluster::Cluster;
@@ -39,6 +39,8 @@ pub struct SweepResult {
     pub data: DataHeader,
     /// The policy that every candidate starts from.
     pub base: String,
+    /// The same, as a policy.
+    pub base_policy: Policy,
     /// The swept axes.
     pub axes: Vec<Axis>,
     /// Length of the parent's TaskWait.

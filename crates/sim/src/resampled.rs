@@ -227,18 +227,27 @@ pub struct DetectorLimits {
 }
 
 /// The silences of each session whose end was observed, ms, as the structure of `policy` reads them. Runs labelled as
-/// hung are left out.
+/// hung are left out, and so are sessions without a silence.
 pub fn session_silences(fleet: &Fleet, policy: &Policy) -> Vec<Vec<u64>> {
+    let mut sessions: Vec<Vec<u64>> = session_run_silences(fleet, policy)
+        .into_iter()
+        .map(|runs| runs.concat())
+        .collect();
+    sessions.retain(|silences| !silences.is_empty());
+    sessions
+}
+
+/// The same run by run, with the runs that have none.
+pub fn session_run_silences(fleet: &Fleet, policy: &Policy) -> Vec<Vec<Vec<u64>>> {
     let structure = without_limits(policy);
     by_session(fleet, &|_| true)
         .par_iter()
         .map(|runs| {
             runs.iter()
                 .filter(|run| run.end != RecordedEnd::Hung)
-                .flat_map(|run| observed(&structure, run, &fleet.symbols).0)
-                .collect::<Vec<u64>>()
+                .map(|run| observed(&structure, run, &fleet.symbols).0)
+                .collect()
         })
-        .filter(|silences| !silences.is_empty())
         .collect()
 }
 

@@ -1,11 +1,11 @@
 //! Properties of gates over made-up runs.
 #![allow(clippy::unwrap_used)]
 
-use policysim_policy::{Cause, presets};
+use policysim_policy::{Cause, Millis, presets};
 use policysim_sim::cluster::Cluster;
 use policysim_sim::gate::{
-    Bound, Evidence, Fate, FigureRule, Figures, Metric, Outcome, Outcomes, Rule, Rules, Scope,
-    Subject, Verdict, evaluate,
+    Bound, Evidence, Fate, FigureRule, Figures, Metric, Outcome, Outcomes, Parents, Rule, Rules,
+    Scope, Subject, Verdict, evaluate,
 };
 use policysim_sim::stats::Prob;
 use policysim_sim::strata::StratumKey;
@@ -47,6 +47,11 @@ fn rule(metric: Metric, bound: Bound, amount: f64, scope: Scope) -> FigureRule {
         every: true,
         cluster: Cluster::Run,
         sequence: Vec::new(),
+        against: None,
+        hang_rate: None,
+        restart: Millis::ZERO,
+        parents: Parents::default(),
+        habits: String::new(),
         bound,
         amount,
         written: String::new(),

@@ -283,7 +283,7 @@ fn summaries_answer_as_events_do() {
             cluster: Cluster::Session,
         };
         let summary = summarise(&source, &question(&read)).unwrap();
-        let again = Summary::from_bytes(&summary.to_bytes()).unwrap();
+        let again = Summary::from_bytes(b"", &summary.to_bytes(b"")).unwrap();
         assert_eq!(again, summary, "seed {seed}");
         let mut later = read.clone();
         for candidate in &mut later {
@@ -318,14 +318,24 @@ fn a_damaged_summary_is_refused() {
         seed: 0,
         cluster: Cluster::Day,
     };
+    let head = b"runs of three\n";
     let bytes = summarise(&InMemory::new(&fleet), &question)
         .unwrap()
-        .to_bytes();
+        .to_bytes(head);
+    assert!(Summary::from_bytes(head, &bytes).is_ok());
+    for at in 0..head.len() {
+        let mut changed = *head;
+        changed[at] ^= 1;
+        assert!(Summary::from_bytes(&changed, &bytes).is_err(), "head {at}");
+    }
     for at in 0..bytes.len() {
         let mut changed = bytes.clone();
         changed[at] ^= 1 << (at % 8);
-        assert!(Summary::from_bytes(&changed).is_err(), "byte {at}");
-        assert!(Summary::from_bytes(&bytes[..at]).is_err(), "cut at {at}");
+        assert!(Summary::from_bytes(head, &changed).is_err(), "byte {at}");
+        assert!(
+            Summary::from_bytes(head, &bytes[..at]).is_err(),
+            "cut at {at}"
+        );
     }
 }
 
@@ -346,7 +356,7 @@ fn parts_add_up_in_any_order() {
         let whole = sweep_scan(&InMemory::new(&fleet), &question, &|_| {}).unwrap();
         let summary = summarise(&InMemory::new(&fleet), &question)
             .unwrap()
-            .to_bytes();
+            .to_bytes(b"");
         let mut parts: Vec<Fleet> = (0..=draw.below(6)).map(|_| Fleet::default()).collect();
         for run in &fleet.runs {
             let part = draw.below(parts.len() as u64) as usize;
@@ -375,7 +385,7 @@ fn parts_add_up_in_any_order() {
         let merged = swept.pop().unwrap();
         assert_eq!(merged.partial().groups(), whole.partial().groups());
         assert!(merged.cells(true) == whole.cells(true), "seed {seed}");
-        assert!(read.pop().unwrap().to_bytes() == summary, "seed {seed}");
+        assert!(read.pop().unwrap().to_bytes(b"") == summary, "seed {seed}");
     }
 }
 

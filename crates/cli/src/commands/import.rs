@@ -12,6 +12,7 @@ use crate::progress::Bar;
 
 /// Imports and prints what became of every line.
 pub(super) fn run(args: &ImportArgs, global: &GlobalArgs) -> Result<ExitStatus> {
+    data::refuse_results(&args.paths)?;
     let cancel = data::on_interrupt()?;
     let bar = Bar::new(global.quiet, 0, "reading");
     let inputs = match Arguments::tell(&args.paths)? {

@@ -294,7 +294,7 @@ fn asked_changes(args: &SettleArgs) -> Result<(Option<Ppm>, Ppm)> {
 }
 
 /// A share in parts per million, rounded to the nearest.
-fn ppm(option: &str, text: &str) -> Result<Ppm> {
+pub(crate) fn ppm(option: &str, text: &str) -> Result<Ppm> {
     let share = rate(option, text)?.to_f64();
     ppm_of(share).with_context(|| format!("{option} {text}: expected a share of at most 100%"))
 }
@@ -306,7 +306,7 @@ fn ppm_of(share: f64) -> Option<Ppm> {
 
 /// What is changed of recorded runs beside a sweep: labelled hangs are there already, and a rate that costs assume adds
 /// none to them.
-pub(super) fn changes_beside(
+pub(crate) fn changes_beside(
     hang_rate: Option<Prob>,
     some_hang: bool,
     notes: &mut Vec<String>,

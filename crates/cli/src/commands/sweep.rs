@@ -222,6 +222,7 @@ pub(super) fn answer(
         aborts: window.and_then(|window| recorded.abort_envelope(window)),
         data: loaded.header.clone(),
         base: question.base.name,
+        base_policy: question.base.policy,
         axes: question.axes,
         task_wait: question.task_wait,
         candidates: question.candidates,

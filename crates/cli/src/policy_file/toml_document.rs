@@ -70,9 +70,9 @@ pub(crate) fn parse(text: &str) -> Result<Document, Fault> {
     for (name, value) in root.get_ref() {
         let at = name.span().start;
         match (&**name.get_ref(), value.get_ref()) {
-            ("preset", DeValue::String(text)) => {
-                let name = preset_name(text)
-                    .ok_or_else(|| fault(value.span().start, unknown_preset(text).to_string()))?;
+            ("preset", DeValue::String(asked)) => {
+                let name = preset_name(asked)
+                    .ok_or_else(|| fault(value.span().start, unknown_preset(asked).to_string()))?;
                 preset = Some(name);
                 lines.push(("preset".to_owned(), line_of(text, at)));
             }

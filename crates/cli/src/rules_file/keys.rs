@@ -56,7 +56,7 @@ const fn key(name: &'static str, on: &'static [Kind], doc: &'static str) -> Rule
 const METRIC: &[Kind] = &[Kind::Metric];
 
 /// Every key of a rule.
-pub(super) const RULE_KEYS: [RuleKey; 27] = [
+pub(super) const RULE_KEYS: [RuleKey; 31] = [
     key("name", &Kind::ALL, "What the rule is called in output."),
     key(
         "confidence",
@@ -95,6 +95,26 @@ pub(super) const RULE_KEYS: [RuleKey; 27] = [
         "sequence",
         METRIC,
         "Windows declared before the data were read, 60s..600s/60s: the policy's is judged in a fixed sequence from the largest down.",
+    ),
+    key(
+        "against",
+        METRIC,
+        "The policy whose kills newly_… are told from: a preset, a file beside the rules, DIALECT:FILE.",
+    ),
+    key(
+        "hang_rate",
+        METRIC,
+        "The share of runs that hang, at which a cost is taken.",
+    ),
+    key(
+        "restart",
+        METRIC,
+        "What a restart costs beyond the work lost, for a cost.",
+    ),
+    key(
+        "parents",
+        METRIC,
+        "The parents of simulated settlement, as the options of settle describe them; what is left out is the policy's or settle's default.",
     ),
     key("max", &[Kind::Metric, Kind::Key], "At most this."),
     key("min", &[Kind::Metric, Kind::Key], "At least this."),
@@ -155,6 +175,51 @@ pub(super) const RULE_KEYS: [RuleKey; 27] = [
         "moved",
         &[Kind::Drift],
         "What a move is: inconclusive unless it says fail.",
+    ),
+];
+
+/// The keys of `parents`, which are the options of `settle`, with what they mean.
+pub(super) const PARENT_KEYS: [(&str, &str); 11] = [
+    (
+        "wait",
+        "Length of a wait, held to the contract; the policy's unless set.",
+    ),
+    (
+        "mode",
+        "Whether a wait is for all delegates or any; the policy's unless set.",
+    ),
+    (
+        "min_completed",
+        "With mode any: how many delegates must settle, 1 unless set.",
+    ),
+    (
+        "on_expiry",
+        "What an expiry makes a parent do; as the policy reads it unless set.",
+    ),
+    (
+        "unchanged",
+        "With on_expiry judge: expiries without a change until a delegate is stopped, 2 unless set.",
+    ),
+    ("tasks", "Tasks of one parent, 4 unless set."),
+    (
+        "cap",
+        "Delegates of one parent that may run at once, 10 unless set.",
+    ),
+    (
+        "spawn_every",
+        "Time from one spawn to the next, 0s unless set.",
+    ),
+    (
+        "think",
+        "Mean time a parent works before it waits and between waits, 30s unless set.",
+    ),
+    (
+        "unwinding",
+        "What a killed delegate takes to unwind, 0s unless set.",
+    ),
+    (
+        "hang_rate",
+        "Share of the runs that do not hang which are made to, none unless set.",
     ),
 ];
 

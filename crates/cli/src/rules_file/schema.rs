@@ -3,10 +3,12 @@
 use policysim_policy::{Cause, check};
 use policysim_sim::cluster::Cluster;
 use policysim_sim::gate::{Mapping, Metric};
+use policysim_sim::settle::Reaction;
 use policysim_sim::strata::StratumKey;
 use serde_json::{Map, Value as Json, json};
 
-use super::keys::{Kind, RULE_KEYS, TOP_KEYS};
+use super::keys::{Kind, PARENT_KEYS, RULE_KEYS, TOP_KEYS};
+use super::parents::{MODES, REACTIONS};
 
 /// The schema as a JSON value.
 pub(crate) fn schema() -> Json {
@@ -74,6 +76,25 @@ fn rule(kind: Kind) -> Json {
     schema
 }
 
+/// The parents of simulated settlement.
+fn parents() -> Json {
+    let mut properties = Map::new();
+    for (name, doc) in PARENT_KEYS {
+        let mut schema = match name {
+            "mode" => json!({ "enum": MODES.map(|(name, _)| name) }),
+            "on_expiry" => json!({ "enum": REACTIONS.map(Reaction::name) }),
+            "min_completed" | "unchanged" | "tasks" | "cap" => {
+                json!({ "type": "integer", "minimum": 1, "maximum": 1000 })
+            }
+            "hang_rate" => json!({ "$ref": "#/$defs/amount" }),
+            _ => json!({ "type": "string", "minLength": 1 }),
+        };
+        describe(&mut schema, doc);
+        properties.insert(name.to_owned(), schema);
+    }
+    json!({ "type": "object", "additionalProperties": false, "properties": properties })
+}
+
 fn describe(schema: &mut Json, doc: &str) {
     schema["description"] = json!(doc);
 }
@@ -118,7 +139,8 @@ fn value(key: &str) -> Json {
         }
         "cluster" => json!({ "enum": Cluster::ALL.map(Cluster::name) }),
         "confidence" | "quantile" | "max" | "min" | "max_increase" | "max_decrease"
-        | "max_ratio" | "min_ratio" => json!({ "$ref": "#/$defs/amount" }),
+        | "max_ratio" | "min_ratio" | "hang_rate" => json!({ "$ref": "#/$defs/amount" }),
+        "parents" => parents(),
         "check" => {
             json!({ "anyOf": [{ "const": "all" }, finding, { "type": "array", "items": finding }] })
         }

@@ -1,5 +1,8 @@
 #![allow(clippy::unwrap_used)]
 
+use policysim_policy::WaitMode;
+use policysim_sim::settle::Reaction;
+
 use super::*;
 
 #[track_caller]
@@ -107,7 +110,132 @@ fn faults_name_line_key_and_the_nearest() {
 }
 
 #[test]
+fn faults_of_pairs_costs_and_parents_are_named() {
+    refused(
+        "[[rule]]\nmetric = \"newly_killed\"\nmax = 0",
+        "2: metric newly_killed compares two policies: expected against = \"PRESET\" as well",
+    );
+    refused(
+        "[[rule]]\nmetric = \"newly_killed\"\nmax = \"1%\"\nagainst = \"pi-desktop-0119\"",
+        "3: max: \"1%\" is not a whole number such as 300",
+    );
+    refused(
+        "[[rule]]\nmetric = \"newly_killed\"\nmax = 0\nagainst = \"pi-desktop-0192\"",
+        "4: against: unknown preset pi-desktop-0192, did you mean pi-desktop-0129?; `policysim policy list` shows all, and a policy file is named with its extension",
+    );
+    refused(
+        "[[rule]]\nmetric = \"runs\"\nmin = 1\nagainst = \"pi-desktop-0119\"",
+        "2: against belongs to newly_killed and newly_spared, not to runs",
+    );
+    refused(
+        "[[rule]]\nmetric = \"cost_per_run\"\nmax = \"1m\"",
+        "2: metric cost_per_run is a cost at some share of hangs: expected hang_rate = \"1%\" as well",
+    );
+    refused(
+        "[[rule]]\nmetric = \"cost_per_run\"\nmax = \"1m\"\nhang_rate = 0",
+        "4: hang_rate: without hangs the longest window costs least, whatever it kills: expected a share above 0",
+    );
+    refused(
+        "[[rule]]\nmetric = \"cost_per_run\"\nmax = 60\nhang_rate = \"1%\"",
+        "3: max: 60 has no unit: 60s? 60ms?",
+    );
+    refused(
+        "[[rule]]\nmetric = \"cost_per_run\"\nmax = \"1m\"\nhang_rate = \"1%\"\nrestart = 5",
+        "5: restart: 5 has no unit: 5s? 5ms?",
+    );
+    refused(
+        "[[rule]]\nmetric = \"work_lost\"\nmax = \"1m\"\nrestart = \"5s\"",
+        "2: restart belongs to cost_per_run and cost_per_hang, not to work_lost",
+    );
+    refused(
+        "[[rule]]\nmetric = \"per_gap_rat\"\nmax = \"1%\"",
+        "2: unknown metric per_gap_rat, did you mean per_gap_rate?",
+    );
+    refused(
+        "[[rule]]\nmetric = \"query_accuracy\"\nmin = \"100%\"",
+        "3: min of query_accuracy cannot be shown by any number of runs: leave some room",
+    );
+    refused(
+        "[[rule]]\nmetric = \"hang_to_knowledge\"\nquantile = \"p90\"\nmax = \"10m\"",
+        "2: metric hang_to_knowledge is told at p50 and p99, not at p90",
+    );
+    let parents = |entries: &str| {
+        format!("[[rule]]\nmetric = \"misread_rate\"\nmax = \"1%\"\nparents = {{ {entries} }}")
+    };
+    refused(
+        &parents("thnk = \"30s\""),
+        "4: parents: unknown key thnk, did you mean think?",
+    );
+    refused(
+        &parents("wait = 600"),
+        "4: parents.wait: 600 has no unit: 600s? 600ms?",
+    );
+    refused(
+        &parents("think = 30"),
+        "4: parents.think: 30 has no unit: 30s? 30ms?",
+    );
+    refused(
+        &parents("mode = \"alll\""),
+        "4: parents.mode: \"alll\" is not one of all, any, did you mean all?",
+    );
+    refused(
+        &parents("on_expiry = \"wait-again\""),
+        "4: parents.on_expiry: \"wait-again\" is not one of wait_again, read_as_failure, close_turn, stop, judge, did you mean wait_again?",
+    );
+    refused(
+        &parents("tasks = 0"),
+        "4: parents.tasks: 0 is not a whole number from 1 to 1000",
+    );
+    refused(
+        &parents("unchanged = 3"),
+        "4: parents: unchanged says when judge stops a delegate: set on_expiry = \"judge\" as well",
+    );
+    refused(
+        "[[rule]]\nmetric = \"misread_rate\"\nmax = \"1%\"\nparents = \"600s\"",
+        "4: parents: \"600s\" is not a table such as { wait = \"600s\", mode = \"any\" }",
+    );
+    refused(
+        "[[rule]]\nmetric = \"runs\"\nmin = 1\nparents = { wait = \"600s\" }",
+        "2: parents belong to figures of simulated settlement, not to runs",
+    );
+}
+
+#[test]
 fn every_kind_reads() {
+    let Subject::Figure(figure) =
+        one("metric = \"cost_per_hang\"\nhang_rate = \"2%\"\nrestart = \"30s\"\nmax = \"2h\"")
+            .subject
+    else {
+        panic!("no figure")
+    };
+    assert_eq!(
+        (figure.hang_rate.map(Prob::to_f64), figure.restart),
+        (Some(0.02), Millis::from_secs(30))
+    );
+    let Subject::Figure(figure) = one(
+        "metric = \"misread_rate\"\nmax = \"1%\"\nparents = { wait = \"100s\", mode = \"any\", min_completed = 2, on_expiry = \"judge\", unchanged = 3, tasks = 8, cap = 3, spawn_every = \"1s\", think = \"2m\", unwinding = \"0s\", hang_rate = \"5%\" }",
+    )
+    .subject
+    else {
+        panic!("no figure")
+    };
+    let habits = figure.parents.habits;
+    assert_eq!(
+        (
+            habits.wait,
+            habits.mode,
+            habits.min_completed,
+            habits.tasks,
+            habits.cap
+        ),
+        (Some(Millis::from_secs(100)), Some(WaitMode::Any), 2, 8, 3)
+    );
+    assert_eq!(habits.on_expiry, Some(Reaction::Judge { unchanged: 3 }));
+    assert_eq!(
+        (habits.spawn_every, habits.think, habits.unwinding),
+        (Millis::from_secs(1), Millis::from_secs(120), Millis::ZERO)
+    );
+    assert_eq!(figure.parents.changes.hang_ppm.as_u64(), 50_000);
     let rule = one(
         "metric = \"false_kill_rate\"\nmax = \"1%\"\nby = \"model\"\ncluster = \"run\"\nconfidence = \"99%\"",
     );
@@ -158,6 +286,27 @@ fn every_kind_reads() {
         panic!("no drift")
     };
     assert!(drift.moved_fails && drift.line.is_none());
+}
+
+/// The README tells every metric with what it says.
+#[test]
+fn the_readme_tells_every_metric() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
+    let readme = fs::read_to_string(path).unwrap();
+    for metric in Metric::all() {
+        let name = metric.name();
+        let told = match metric {
+            Metric::Silence(_) if name.starts_with("wait.") => "`wait.KIND`".to_owned(),
+            Metric::Silence(_) => format!("`{name}`"),
+            _ => format!("| `{name}` | "),
+        };
+        assert!(readme.contains(&told), "{name}");
+        let doc = metric.doc();
+        assert!(
+            matches!(metric, Metric::Silence(_)) || readme.contains(&*doc),
+            "{name}: {doc}"
+        );
+    }
 }
 
 /// The committed schema is what the tables say today; remade with

@@ -46,7 +46,7 @@ fn one(found: &Characteristics) -> String {
             percent(chances.pass),
             percent(chances.inconclusive()),
             percent(chances.fail),
-            if chances.true_rate < found.max_rate {
+            if chances.true_rate < found.claim.max_rate {
                 format!("false alarm {}", percent(1.0 - chances.pass))
             } else {
                 format!("miss {}", percent(chances.pass))
@@ -66,25 +66,54 @@ fn one(found: &Characteristics) -> String {
             format!("{pass} with {}", grouped(plan.runs))
         })
         .collect();
+    let claim = &found.claim;
+    let about = claim
+        .stratum
+        .as_deref()
+        .map_or_else(String::new, |stratum| {
+            format!(
+                "{}, which has the fewest runs of {} groups: ",
+                one_line(stratum),
+                grouped(claim.accusers)
+            )
+        });
+    let (doubt, beside) = match claim.unresolved {
+        0 => (String::new(), String::new()),
+        n => (
+            format!(
+                ", {} of them unresolved, which count as kills against a pass and as none against a fail",
+                grouped(n)
+            ),
+            format!(" beside {} unresolved", grouped(n)),
+        ),
+    };
     let head = format!(
-        "With {}, one-sided {} limits and a bound of {}, runs independent and future ones like these:",
-        counted(found.runs, "run"),
+        "{about}with {}{doubt}, one-sided {} limits and a bound of {}, runs independent and future ones like these:",
+        counted(claim.runs, "run"),
         found.level,
-        percent(found.max_rate)
+        percent(claim.max_rate)
     );
     let needed = format!(
-        "Runs that certify the bound, by kills among them: {}.",
+        "Runs that certify the bound, by kills among them{beside}: {}.",
         needed.join(", ")
     );
     let plan = format!(
-        "Chance that a policy whose true rate is a tenth, a quarter, a half of the bound passes: {} runs.",
+        "Chance that a policy whose true rate is a tenth, a quarter, a half of the bound passes{beside}: {} runs.",
         plan.join("; ")
     );
     format!(
         "{}\n{}{}\n{}\n",
-        wrapped(&head),
+        wrapped(&capital(&head)),
         table.to_text(),
         wrapped(&needed),
         wrapped(&plan)
     )
+}
+
+/// A sentence's beginning.
+fn capital(text: &str) -> String {
+    match text.strip_prefix("with ") {
+        Some(rest) => format!("With {rest}"),
+        None => text.to_owned(),
+    }
 }

@@ -44,10 +44,14 @@ impl GateResult {
         put("verdict", json!(check.verdict.name()));
         put("counts_as", json!(check.counts_as.name()));
         put("code", json!(check.code.map(Code::name)));
+        put("reason", json!(check.reason));
         put("ran", json!(check.ran));
         put("message", json!(words::observed(check)));
         put("rule_line", json!(check.line));
-        put("place", json!({ "file": place.file, "line": place.line }));
+        put(
+            "place",
+            json!({ "file": place.file, "line": place.line, "inherited": place.inherited }),
+        );
         put("policy_keys", json!(check.keys));
         detail(&check.detail, &mut put);
         if self.explain {
@@ -78,7 +82,9 @@ fn figure(figure: &Figure, unit: Unit) -> Json {
         ("lower", figure.lower),
         ("upper", figure.upper),
     ] {
-        object.insert(format!("{name}_{suffix}"), json!(value.map(json)));
+        // what never ends has no number
+        let value = value.filter(|value| value.is_finite()).map(json);
+        object.insert(format!("{name}_{suffix}"), json!(value));
     }
     for (name, value) in [
         ("n", figure.n),
@@ -131,7 +137,11 @@ fn detail(detail: &Detail, put: &mut impl FnMut(&str, Json) -> Option<Json>) {
                     format!("upper_{changed}"): change.upper.map(json),
                 }))),
             );
-            let told = parts.iter().map(|part| self::part(part, *unit)).collect();
+            let side = if bound.is_upper() { "lower" } else { "upper" };
+            let told = parts
+                .iter()
+                .map(|part| self::part(part, *unit, side))
+                .collect();
             match parts_are {
                 Parts::Strata => put("strata", told),
                 Parts::Windows => {
@@ -205,12 +215,13 @@ fn detail(detail: &Detail, put: &mut impl FnMut(&str, Json) -> Option<Json>) {
     }
 }
 
-fn part(part: &Part, unit: Unit) -> Json {
+/// One part; `side` is the side of its figure on which it accuses.
+fn part(part: &Part, unit: Unit, side: &str) -> Json {
     json!({
         "name": part.name,
         "verdict": part.verdict.name(),
         "observed": figure(&part.figure, unit),
-        format!("lower_shared_{}", unit.suffix()): part.lower_shared.map(json),
+        format!("{side}_shared_{}", unit.suffix()): part.accuses.map(json),
     })
 }
 
@@ -234,7 +245,7 @@ fn characteristics(found: &Characteristics) -> Json {
             let pass: Vec<Json> = GOOD
                 .iter()
                 .zip(plan.pass)
-                .map(|(times, pass)| json!({ "true_rate": json(times * found.max_rate), "pass": json(pass) }))
+                .map(|(times, pass)| json!({ "true_rate": json(times * found.claim.max_rate), "pass": json(pass) }))
                 .collect();
             json!({ "runs": plan.runs, "chances": pass })
         })
@@ -246,8 +257,11 @@ fn characteristics(found: &Characteristics) -> Json {
         .collect();
     json!({
         "confidence": found.level.confidence().to_string(),
-        "max_rate": json(found.max_rate),
-        "runs": found.runs,
+        "stratum": found.claim.stratum,
+        "accusers": found.claim.accusers,
+        "max_rate": json(found.claim.max_rate),
+        "runs": found.claim.runs,
+        "unresolved": found.claim.unresolved,
         "at_these_runs": chances,
         "runs_needed": needed,
         "plan": plan,

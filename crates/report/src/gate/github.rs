@@ -25,7 +25,10 @@ impl GateResult {
             let code = check.code.map_or("", Code::name);
             let title = format!("policysim gate: {} {code}", check.verdict);
             properties.push(format!("title={}", property(title.trim_end())));
-            let message = format!("{}: {}", one_line(&check.name), words::observed(check));
+            let mut message = format!("{}: {}", one_line(&check.name), words::observed(check));
+            if let Some(inherited) = &place.inherited {
+                message.push_str(&format!("; {inherited}"));
+            }
             out.push_str(&format!(
                 "::{level} {}::{}\n",
                 properties.join(","),

@@ -22,6 +22,8 @@ pub struct Place {
     pub file: String,
     /// The line, from 1, where one is known.
     pub line: Option<usize>,
+    /// Where the offending key comes from when the file does not set it itself.
+    pub inherited: Option<String>,
 }
 
 /// Everything that one gate found, and what it looked at.
@@ -137,6 +139,3 @@ impl GateResult {
         text
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -58,6 +58,9 @@ pub fn observed(check: &Check) -> String {
         Detail::Same { name, differs } => same(name, differs),
         Detail::Drift(compared) => drift(compared.as_ref()),
     };
+    if let Some(reason) = &check.reason {
+        return format!("not run: {}", one_line(reason));
+    }
     match why(check) {
         Some(why) if words.is_empty() => why.to_owned(),
         Some(why) => format!("{words}; {why}"),
@@ -106,49 +109,64 @@ fn figure(
     parts_are: Parts,
     parts: &[Part],
 ) -> String {
+    if check.verdict == Verdict::NoData {
+        return String::new();
+    }
     // a window that is not shown to hold speaks against the policy's only where the sequence stopped above that
     let speak = parts_are == Parts::Strata || check.code == Some(Code::SequenceStopped);
+    // what decided goes first: a part, unless it is better off than the whole
     let worst = parts
         .iter()
-        .filter(|part| speak && part.verdict != Verdict::Pass)
+        .filter(|part| speak && part.verdict != Verdict::Pass && part.verdict >= check.verdict)
         .max_by(|left, right| {
             let key = |part: &Part| part.figure.upper.unwrap_or(1.0);
             left.verdict
                 .cmp(&right.verdict)
                 .then(key(left).total_cmp(&key(right)))
         });
-    let words = one(check.verdict, now, of);
-    if let Some(worst) = worst.filter(|_| check.verdict != Verdict::Pass) {
-        let name = one_line(&worst.name);
-        let name = match parts_are {
-            Parts::Strata => name,
-            Parts::Windows => name.parse().map_or(name, duration),
-        };
-        let alone = one(worst.verdict, &worst.figure, of);
-        let limit = |limit: Option<f64>| or_dash(of.unit, limit);
-        return format!(
-            "{name}: {alone}; all: {} [{} … {}]",
-            limit(now.point),
-            limit(now.lower),
-            limit(now.upper)
-        );
-    }
-    words
+    let Some(worst) = worst.filter(|_| check.verdict != Verdict::Pass) else {
+        return one(check.verdict, now, of, None);
+    };
+    let name = one_line(&worst.name);
+    let name = match parts_are {
+        Parts::Strata => name,
+        Parts::Windows => name.parse().map_or(name, duration),
+    };
+    let shared = worst.accuses.map(|limit| Shared {
+        limit,
+        groups: parts.len(),
+    });
+    let alone = one(worst.verdict, &worst.figure, of, shared);
+    let limit = |limit: Option<f64>| or_dash(of.unit, limit);
+    format!(
+        "{name}: {alone}; all: {} [{} … {}]",
+        limit(now.point),
+        limit(now.lower),
+        limit(now.upper)
+    )
+}
+
+/// The limit with which one of several groups accuses.
+#[derive(Clone, Copy)]
+struct Shared {
+    limit: f64,
+    groups: usize,
 }
 
 /// A figure against its bound: what it is, which limit decides, and what it would take.
-fn one(verdict: Verdict, now: &Figure, of: Bounded<'_>) -> String {
-    let Some(n) = now.n else {
+fn one(verdict: Verdict, now: &Figure, of: Bounded<'_>, shared: Option<Shared>) -> String {
+    if now.lower.is_some_and(f64::is_infinite) {
+        return "never: the idle window is off".to_owned();
+    }
+    let known = now.lower == now.point && now.upper == now.point;
+    if now.n.is_none() && known {
         return or_dash(of.unit, now.point);
-    };
+    }
+    let n = now.n.unwrap_or(1);
     if n == 0 {
         return String::new();
     }
-    let exact = now.point.is_some()
-        && now.lower == now.point
-        && now.upper == now.point
-        && now.hits.is_none();
-    if exact {
+    if now.point.is_some() && known && now.hits.is_none() {
         return match of.unit {
             Unit::Count => or_dash(of.unit, now.point),
             _ => format!(
@@ -172,7 +190,13 @@ fn one(verdict: Verdict, now: &Figure, of: Bounded<'_>) -> String {
         } else {
             ("lower", now.lower)
         };
-        format!("{name} limit {}", or_dash(of.unit, limit))
+        match shared.filter(|_| is_upper != upper) {
+            Some(Shared { limit, groups }) if groups > 1 => format!(
+                "{name} limit {} at the error that {groups} groups share",
+                value(of.unit, limit)
+            ),
+            _ => format!("{name} limit {}", or_dash(of.unit, limit)),
+        }
     };
     let decides = match verdict {
         Verdict::Pass => format!(
@@ -190,6 +214,9 @@ fn one(verdict: Verdict, now: &Figure, of: Bounded<'_>) -> String {
         Verdict::Inconclusive | Verdict::NoData => format!("{}, {}", limit(upper), limit(!upper)),
     };
     let counted = match now.hits {
+        Some(hits) if of.noun == "silences" => {
+            format!("{} mistakes in {} silences", grouped(hits), grouped(n))
+        }
         Some(hits) if of.unit == Unit::Share => {
             format!("{} of {} {}", grouped(hits), grouped(n), of.noun)
         }
@@ -205,7 +232,11 @@ fn one(verdict: Verdict, now: &Figure, of: Bounded<'_>) -> String {
         Some(hits) => format!("{} in {} {}", grouped(hits), grouped(n), of.noun),
         None => format!("{} {}", grouped(n), of.noun),
     };
-    let mut words = format!("{}, {decides} ({counted}", or_dash(of.unit, now.point));
+    let mut words = format!("{}, {decides}", or_dash(of.unit, now.point));
+    if now.n.is_none() {
+        return words;
+    }
+    words.push_str(&format!(" ({counted}"));
     if now.unresolved > 0 {
         words.push_str(&format!(", {} unresolved", grouped(now.unresolved)));
     }

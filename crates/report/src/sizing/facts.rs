@@ -150,6 +150,55 @@ pub struct Noticed {
     pub p50_ms: Option<u64>,
     /// p99, ms.
     pub p99_ms: Option<u64>,
+    /// The same with its limits.
+    #[serde(default)]
+    pub p99: Option<NoticedAt>,
+}
+
+/// A quantile of the time until hangs are noticed.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+pub struct NoticedAt {
+    /// Its 95 % limits, ms.
+    pub interval_ms: Limits,
+}
+
+/// The watchdog as a failure detector.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+pub struct Detector {
+    /// Ended silences.
+    pub gaps: u64,
+    /// Of at least the window.
+    pub mistakes: u64,
+    /// Per hour of active time.
+    pub mistakes_per_active_hour: Option<f64>,
+    /// Mean active time between mistakes, ms.
+    pub mistake_recurrence_ms: Option<f64>,
+    /// Share of active time at which a run is not suspected.
+    pub query_accuracy: Option<f64>,
+    /// Mistakes per silence.
+    pub per_gap_rate: Option<f64>,
+}
+
+/// Limits of the focus cell as a failure detector.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+pub struct DetectorLimits {
+    /// Mistakes per silence.
+    pub per_gap_rate: Figure,
+    /// Mistakes per hour of active time.
+    pub mistakes_per_active_hour_interval: Limits,
+    /// Mean active time between mistakes, ms.
+    pub mistake_recurrence_interval_ms: Limits,
+    /// Share of active time at which a run is not suspected.
+    pub query_accuracy_interval: Limits,
+}
+
+/// The cell that a sweep is about, with the intervals that only resampling gives.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+pub struct FocusCell {
+    /// The cell, from 1.
+    pub cell: usize,
+    /// As a failure detector; `None` where its window is off.
+    pub detector: Option<DetectorLimits>,
 }
 
 /// One stratum of a cell.
@@ -203,6 +252,12 @@ pub struct Cell {
     pub kills: BTreeMap<String, u64>,
     /// Runs killed though alive.
     pub false_kills: u64,
+    /// Kills that the record confirms.
+    #[serde(default)]
+    pub true_kills: u64,
+    /// False and unresolved kills that are none if an event at the deadline comes first.
+    #[serde(default, rename = "ties_at_W")]
+    pub ties: u64,
     /// Kills that the record cannot judge.
     pub unresolved_kills: u64,
     /// Survivals beyond the record.
@@ -213,18 +268,36 @@ pub struct Cell {
     pub false_kill_rate_bounds: Limits,
     /// One-sided 95 % upper limit over all runs, unresolved runs counted as kills.
     pub false_kill_rate_up_one_sided: Option<f64>,
+    /// Whether that limit counts independent units other than runs.
+    #[serde(default, alias = "limit_by_day")]
+    pub limit_by_unit: bool,
+    /// False kills per hour of active agent time.
+    #[serde(default)]
+    pub false_kills_per_hour: Option<f64>,
+    /// Their 95 % limits; unresolved runs are not counted.
+    #[serde(default)]
+    pub false_kills_per_hour_interval: Limits,
     /// The verdict.
     pub certify: Certificate,
     /// Against the policy that candidates start from.
     pub against_base: AgainstBase,
+    /// The watchdog as a failure detector; `None` where the window is off.
+    #[serde(default)]
+    pub detector: Option<Detector>,
     /// Hung runs.
     pub hung: u64,
+    /// Of those, killed before they hung.
+    #[serde(default)]
+    pub hung_killed_early: u64,
     /// Of those, never killed within the record.
     pub hung_missed: u64,
     /// How soon hangs are noticed.
     pub detection: Noticed,
     /// Share of hangs that settle inside the wait in which they begin, closed form.
     pub settle_share: Option<f64>,
+    /// Simulated settlement by name, where it was asked for.
+    #[serde(default)]
+    pub settlement: BTreeMap<String, Figure>,
     /// Slot time lost to hangs, ms.
     pub slot_lost_ms: u64,
     /// Work lost to false kills, ms.
@@ -256,6 +329,12 @@ pub struct Sweep {
     pub data: DataHeader,
     /// The policy that candidates start from.
     pub base: String,
+    /// The same as a document; sweeps of before did not tell it.
+    #[serde(default)]
+    pub base_policy: Option<String>,
+    /// What is taken as independent: `day` unless told.
+    #[serde(default)]
+    pub cluster: Option<String>,
     /// The keys of the swept axes.
     pub axes: Vec<String>,
     /// The parent's TaskWait, ms.
@@ -276,6 +355,9 @@ pub struct Sweep {
     pub protection: Protected,
     /// What windows cost.
     pub cost: Cost,
+    /// The intervals of the cell that the sweep is about.
+    #[serde(default)]
+    pub focus: Option<FocusCell>,
     /// What the recording hides.
     pub recorded: RecordedUnder,
     /// The cells.

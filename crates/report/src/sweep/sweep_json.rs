@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use policysim_policy::Cause;
+use policysim_policy::{Cause, document};
 use policysim_sim::choose::{Detection, Rejection};
 use policysim_sim::focus::{Focus, Rival, Sampled};
 use policysim_sim::grid;
@@ -30,6 +30,7 @@ impl SweepResult {
             schema_version: SCHEMA_VERSION,
             data: &self.data,
             base: &self.base,
+            base_policy: document::print(&self.base_policy, None),
             axes: self.axes.iter().map(|axis| axis.key.as_str()).collect(),
             task_wait_ms: self.task_wait.as_u64(),
             cluster: self.cluster.name(),
@@ -255,6 +256,8 @@ struct JsonSweep<'a> {
     schema_version: u32,
     data: &'a DataHeader,
     base: &'a str,
+    /// The base as a document, so that a cell can be told from its settings alone.
+    base_policy: String,
     axes: Vec<&'a str>,
     task_wait_ms: u64,
     cluster: &'static str,

@@ -5,12 +5,12 @@ use policysim_policy::Policy;
 use crate::certify::TieRule;
 use crate::choose::share_settled;
 use crate::gaps::Line;
-use crate::stats::bootstrap::{Resampling, bootstrap};
-use crate::stats::verdict::RunCounts;
-use crate::stats::{Interval, Level, Prob, quantile_at, upper_one_sided};
+use crate::stats::{Interval, Level, Prob, quantile_at};
 use crate::sweep::settling_lag;
 
 use super::check::{Code, Figure, Verdict};
+use super::cost::lost;
+use super::counted::counted;
 use super::figures::Figures;
 use super::hits::{by_unit, of_silences};
 use super::metric::Metric;
@@ -18,10 +18,6 @@ use super::outcome::{Fate, Outcome, Outcomes};
 use super::rate::{Judged, RateBound};
 use super::rules::FigureRule;
 
-/// Fewer runs that lose something than this say nothing of how the loss is spread (statistics section 3).
-const LEAST_LOSSES: u64 = 5;
-/// And so do losses in fewer sessions.
-const LEAST_SESSIONS: usize = 3;
 /// A reading at which nothing is known to have ended.
 const NEVER: u64 = u64::MAX;
 
@@ -37,13 +33,16 @@ pub(super) struct Context<'a> {
 /// A quantile against its bound: at most a share `1 - p` may be longer than it, at most `p` shorter.
 pub(super) fn quantile(rule: &FigureRule, context: Context<'_>) -> Judged {
     let p = rule.quantile.unwrap_or(Prob::P99);
+    if let Some(swept) = &context.figures.swept {
+        return swept.quantile(rule, p, context.level);
+    }
     let (units, limits) = match rule.metric {
         Metric::DetectionTime => {
             let Some(outcomes) = &context.figures.outcomes else {
                 return Judged::without(Code::NotInSource);
             };
             (
-                by_unit(rule, outcomes, TieRule::TimerFirst),
+                by_unit(rule, outcomes, None, TieRule::TimerFirst),
                 detection(outcomes, p, context.level),
             )
         }
@@ -118,37 +117,54 @@ pub(super) fn two_sided(level: Level) -> Level {
     level.doubled().unwrap_or(level)
 }
 
-/// A figure without a bound of its own, with limits at one-sided `level`.
-pub(super) fn amount(rule: &FigureRule, context: Context<'_>) -> Judged {
-    let exact = |value: Option<f64>, n: Option<u64>| {
-        let figure = Figure {
-            point: value,
-            lower: value,
-            upper: value,
+/// A figure that is known exactly; `None` where there is nothing to count.
+pub(super) fn exact(value: Option<f64>, n: Option<u64>) -> Judged {
+    between(value, value, n)
+}
+
+/// A number that is known but for what the record cannot tell.
+pub(super) fn between(surely: Option<f64>, at_most: Option<f64>, n: Option<u64>) -> Judged {
+    Judged {
+        verdict: surely.is_none().then_some(Verdict::NoData),
+        code: surely.is_none().then_some(Code::NoData),
+        figure: Figure {
+            point: surely,
+            lower: surely,
+            upper: at_most,
             n,
             ..Figure::default()
-        };
-        Judged {
-            verdict: value.is_none().then_some(Verdict::NoData),
-            code: value.is_none().then_some(Code::NoData),
-            figure,
-            ..Judged::default()
-        }
-    };
-    let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
+        },
+        ..Judged::default()
+    }
+}
+
+pub(super) fn share(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+/// A figure without a bound of its own, with limits at one-sided `level`.
+pub(super) fn amount(rule: &FigureRule, context: Context<'_>) -> Judged {
     match rule.metric {
         Metric::SettlesInWait => return exact(Some(settles(context.policy)), None),
-        Metric::FlaggedShare | Metric::MalformedShare => {
+        Metric::DetectionBound => return detection_bound(context.policy),
+        Metric::MalformedShare => {
             let Some(telemetry) = &context.figures.telemetry else {
                 return Judged::without(Code::NotInSource);
             };
-            let (part, whole) = match rule.metric {
-                Metric::FlaggedShare => (telemetry.flagged, telemetry.waits),
-                _ => (telemetry.malformed, telemetry.lines),
-            };
-            return exact(share(part, whole), Some(whole));
+            let lines = telemetry.lines;
+            return exact(share(telemetry.malformed, lines), Some(lines));
         }
         _ => {}
+    }
+    if let Some(swept) = &context.figures.swept {
+        return swept.amount(rule, context);
+    }
+    if rule.metric == Metric::FlaggedShare {
+        let Some(telemetry) = &context.figures.telemetry else {
+            return Judged::without(Code::NotInSource);
+        };
+        let waits = telemetry.waits;
+        return exact(share(telemetry.flagged, waits), Some(waits));
     }
     let Some(outcomes) = &context.figures.outcomes else {
         return Judged::without(Code::NotInSource);
@@ -167,14 +183,39 @@ pub(super) fn amount(rule: &FigureRule, context: Context<'_>) -> Judged {
         Metric::HungRuns => exact(some(hung), Some(hung + healthy)),
         Metric::Sessions => exact(some(u64::from(outcomes.sessions)), Some(hung + healthy)),
         Metric::Ties => exact(some(count(|run| run.tied)), Some(healthy)),
+        Metric::NewlyKilled | Metric::NewlySpared => match counted(rule, context.figures) {
+            Err(lacking) => lacking.into(),
+            Ok(counted) => {
+                let found = counted.total(rule);
+                let known = |count: u64| (found.runs > 0).then_some(count as f64);
+                between(
+                    known(found.kills),
+                    known(found.worst_kills()),
+                    Some(found.runs),
+                )
+            }
+        },
         Metric::UnresolvedShare => {
             let unresolved =
                 count(|run| matches!(run.fate, Fate::UnresolvedKill(_) | Fate::UnresolvedSurvival));
             exact(share(unresolved, healthy), Some(healthy))
         }
-        Metric::WorkLost => mean(outcomes, context, &WORK),
-        Metric::SlotTimeLost => mean(outcomes, context, &SLOTS),
-        _ => Judged::without(Code::NotInSource),
+        _ => lost(rule, outcomes, context),
+    }
+}
+
+/// The idle window: the longest time from the last activity to the firing. Without one a hang is never noticed.
+fn detection_bound(policy: &Policy) -> Judged {
+    let window = policy.idle.window.map(|window| window.as_u64() as f64);
+    let limit = Some(window.unwrap_or(f64::INFINITY));
+    Judged {
+        figure: Figure {
+            point: window,
+            lower: limit,
+            upper: limit,
+            ..Figure::default()
+        },
+        ..Judged::default()
     }
 }
 
@@ -184,119 +225,4 @@ fn settles(policy: &Policy) -> f64 {
         let settled = window.plus(settling_lag(policy));
         share_settled(settled, policy.task_wait.timeout)
     })
-}
-
-/// A loss per run: which runs it is over, what is surely lost, and what may be.
-struct Loss {
-    counts: fn(&Outcome) -> bool,
-    surely: fn(&Outcome) -> u64,
-    at_most: fn(&Outcome) -> u64,
-    /// Of a run, whether more may be lost than is recorded.
-    unbounded: fn(&Outcome) -> bool,
-}
-
-const WORK: Loss = Loss {
-    counts: |run| !run.fate.is_hung(),
-    surely: |run| match run.fate {
-        Fate::FalseKill(_) => run.work_ms,
-        _ => 0,
-    },
-    at_most: |run| run.work_ms,
-    unbounded: |_| false,
-};
-
-const SLOTS: Loss = Loss {
-    counts: |run| run.fate.is_hung(),
-    surely: |run| run.slot_ms,
-    at_most: |run| run.slot_ms,
-    unbounded: |run| matches!(run.fate, Fate::HangMissed { .. }),
-};
-
-/// What one session loses.
-#[derive(Clone, Copy, Debug, Default)]
-struct Session {
-    runs: u64,
-    surely_ms: u64,
-    at_most_ms: u64,
-}
-
-/// A mean loss with limits by resampling sessions; where too few runs lose anything for that, the upper limit is that
-/// of their rate times what the total budget lets a run lose at most.
-fn mean(outcomes: &Outcomes, context: Context<'_>, loss: &Loss) -> Judged {
-    let mut sessions = vec![Session::default(); outcomes.sessions as usize];
-    let (mut runs, mut losing, mut unbounded) = (0_u64, 0_u64, false);
-    for run in outcomes.runs.iter().filter(|run| (loss.counts)(run)) {
-        let session = &mut sessions[run.session as usize];
-        session.runs += 1;
-        session.surely_ms = session.surely_ms.saturating_add((loss.surely)(run));
-        session.at_most_ms = session.at_most_ms.saturating_add((loss.at_most)(run));
-        runs += 1;
-        losing += u64::from((loss.at_most)(run) > 0);
-        unbounded |= (loss.unbounded)(run);
-    }
-    sessions.retain(|session| session.runs > 0);
-    if runs == 0 {
-        return Judged {
-            figure: Figure {
-                n: Some(0),
-                ..Figure::default()
-            },
-            ..Judged::without(Code::NoData)
-        };
-    }
-    let sum = |of: fn(&Session) -> u64| {
-        sessions
-            .iter()
-            .map(|session| u128::from(of(session)))
-            .sum::<u128>() as f64
-    };
-    let mut figure = Figure {
-        point: Some(sum(|session| session.surely_ms) / runs as f64),
-        n: Some(runs),
-        hits: Some(losing),
-        ..Figure::default()
-    };
-    let places = sessions
-        .iter()
-        .filter(|session| session.at_most_ms > 0)
-        .count();
-    if losing < LEAST_LOSSES || places < LEAST_SESSIONS {
-        figure.upper = context.policy.total.budget.and_then(|budget| {
-            let rate = upper_one_sided(losing, runs, context.level)?;
-            Some(rate * budget.as_u64() as f64)
-        });
-    } else {
-        let how = Resampling {
-            seed: context.seed,
-            level: two_sided(context.level),
-            ..Resampling::default()
-        };
-        let limits = |of: fn(&Session) -> u64| {
-            bootstrap(sessions.len(), how, |draw| {
-                let (mut lost, mut drawn) = (0_u128, 0_u64);
-                for &index in draw {
-                    lost += u128::from(of(&sessions[index]));
-                    drawn += sessions[index].runs;
-                }
-                (drawn > 0).then(|| lost as f64 / drawn as f64)
-            })
-            .interval
-        };
-        figure.lower = limits(|session| session.surely_ms).lo;
-        figure.upper = limits(|session| session.at_most_ms).up;
-    }
-    if unbounded {
-        figure.upper = None;
-    }
-    Judged {
-        code: figure.upper.is_none().then_some(Code::FewKills),
-        figure,
-        ..Judged::default()
-    }
-}
-
-/// The counts of a rate or quantile, for its limits without a bound.
-pub(super) fn units(rule: &FigureRule, figures: &Figures) -> Option<Vec<RunCounts>> {
-    let outcomes = figures.outcomes.as_ref()?;
-    Some(by_unit(rule, outcomes, TieRule::TimerFirst))
 }

@@ -1,9 +1,12 @@
 //! Figures against their bounds: on the figure itself, or on its change since the baseline.
 
+use crate::certify::TieRule;
 use crate::stats::Level;
 
-use super::amount::{Context, amount, quantile, units};
+use super::amount::{Context, amount, quantile};
 use super::check::{Code, Figure, Verdict};
+use super::counted::counted;
+use super::detector::detector;
 use super::metric::{Metric, Source};
 use super::rate::{Judged, RateBound, rate};
 use super::rules::{Bound, FigureRule};
@@ -17,14 +20,8 @@ pub(super) struct Bounded {
     pub(super) change: Option<Figure>,
 }
 
-const fn is_rate(metric: Metric) -> bool {
-    matches!(
-        metric,
-        Metric::DetectedShare
-            | Metric::FalseKillRate
-            | Metric::FalseKillsPerHour
-            | Metric::KillRate
-    )
+fn is_rate(metric: Metric) -> bool {
+    metric.takes_strata() || metric == Metric::FalseKillsPerHour
 }
 
 /// Judges a figure that is bounded by itself.
@@ -37,14 +34,21 @@ pub(super) fn absolute(rule: &FigureRule, context: Context<'_>) -> Judged {
             .map(policysim_policy::Millis::as_u64);
         return rate(rule, context.figures, window_ms, context.level);
     }
-    if rule.metric.takes_quantile() {
-        return quantile(rule, context);
+    by_limits_of(rule, measured(rule, context))
+}
+
+/// A figure with its limits; judged already where it is a share of something counted.
+fn measured(rule: &FigureRule, context: Context<'_>) -> Judged {
+    match rule.metric.source() {
+        Source::Settlement => settled(rule, context),
+        Source::Detector => detector(rule, context),
+        _ if rule.metric.takes_quantile() => quantile(rule, context),
+        _ => amount(rule, context),
     }
-    let mut judged = if rule.metric.source() == Source::Settlement {
-        settled(rule, context)
-    } else {
-        amount(rule, context)
-    };
+}
+
+/// Holds a figure by its limits against its bound, where it is not judged already.
+pub(super) fn by_limits_of(rule: &FigureRule, mut judged: Judged) -> Judged {
     if judged.verdict.is_none() {
         let (verdict, code) = by_limits(
             judged.figure.lower,
@@ -108,47 +112,33 @@ fn by_limits(
 
 /// The figure with one-sided limits at `context.level`, without holding it against anything.
 fn figure(rule: &FigureRule, context: Context<'_>) -> Judged {
-    if is_rate(rule.metric) {
-        let Some(units) = units(rule, context.figures) else {
-            return Judged::without(Code::NotInSource);
-        };
-        // any bound will do: only the limits are taken
-        let plain = FigureRule {
-            bound: Bound::Max,
-            ..rule.clone()
-        };
-        let figure = RateBound::new(&plain, context.level).limits(&units, rule.cluster);
-        return Judged {
-            verdict: (figure.n == Some(0)).then_some(Verdict::NoData),
-            code: (figure.n == Some(0)).then_some(Code::NoData),
-            figure: Figure {
-                needed: None,
-                needed_at_best: None,
-                ..figure
-            },
-            ..Judged::default()
-        };
-    }
+    // any bound will do: only the limits are taken
+    let plain = FigureRule {
+        bound: Bound::Max,
+        ..rule.clone()
+    };
+    let mut judged = match (&context.figures.swept, is_rate(rule.metric)) {
+        (Some(swept), true) if rule.metric == Metric::FalseKillsPerHour => {
+            swept.per_hour(rule, context.level)
+        }
+        (_, true) => {
+            let bound = RateBound::new(&plain, context.level);
+            let pool = counted(rule, context.figures)
+                .and_then(|counted| counted.pool(&plain, bound, TieRule::TimerFirst));
+            match pool {
+                Ok(pool) => bound.judge_pool(&pool, rule.cluster),
+                Err(lacking) => return lacking.into(),
+            }
+        }
+        (_, false) => measured(&plain, context),
+    };
+    judged.verdict = judged.verdict.filter(|verdict| *verdict == Verdict::NoData);
+    judged.code = judged.code.filter(|_| judged.verdict.is_some());
+    (judged.figure.needed, judged.figure.needed_at_best) = (None, None);
     if rule.metric.takes_quantile() {
-        let mut judged = quantile(rule, context);
-        (judged.figure.needed, judged.figure.needed_at_best) = (None, None);
         judged.figure.hits = None;
-        judged.verdict = judged.verdict.filter(|verdict| *verdict == Verdict::NoData);
-        judged.code = judged.code.filter(|_| judged.verdict.is_some());
-        return judged;
     }
-    if rule.metric.source() == Source::Settlement {
-        let plain = FigureRule {
-            bound: Bound::Max,
-            ..rule.clone()
-        };
-        let mut judged = settled(&plain, context);
-        judged.verdict = judged.verdict.filter(|verdict| *verdict == Verdict::NoData);
-        judged.code = judged.code.filter(|_| judged.verdict.is_some());
-        (judged.figure.needed, judged.figure.needed_at_best) = (None, None);
-        return judged;
-    }
-    amount(rule, context)
+    judged
 }
 
 /// Judges the change of a figure since the baseline. Both sides' limits take half of the error each, so that their
@@ -163,6 +153,7 @@ pub(super) fn relative(rule: &FigureRule, context: Context<'_>, baseline: Contex
     let change = change(rule.bound, &now.figure, &base.figure);
     let missing = now.verdict.or(base.verdict);
     (now.verdict, now.code) = if missing.is_some() {
+        now.reason = now.reason.or(base.reason);
         (missing, now.code.or(base.code))
     } else {
         let (verdict, code) = judge(rule, &now.figure, &base.figure, &change);

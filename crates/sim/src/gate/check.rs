@@ -157,8 +157,9 @@ pub struct Part {
     pub figure: Figure,
     /// What it says alone.
     pub verdict: Verdict,
-    /// One-sided lower limit at the error that strata share: one of them accuses only beyond it.
-    pub lower_shared: Option<f64>,
+    /// The limit with which a stratum accuses, at the error that all of them share: the lower one under a maximum, the
+    /// upper one under a minimum.
+    pub accuses: Option<f64>,
 }
 
 /// What the parts of a figure are.
@@ -253,6 +254,8 @@ pub struct Check {
     pub counts_as: Verdict,
     /// Why it is not a pass.
     pub code: Option<Code>,
+    /// Why the source does not answer it, where there is more to say than the code does.
+    pub reason: Option<String>,
     /// Whether it could run: there was something to look at.
     pub ran: bool,
     /// What it looked at.

@@ -1,6 +1,6 @@
 //! Rules held against a policy and its figures.
 
-use policysim_policy::Policy;
+use policysim_policy::{Millis, Policy, duration};
 
 use crate::cluster::Cluster;
 use crate::gaps::{Line, drift};
@@ -11,7 +11,7 @@ use crate::stats::drift::DriftVerdict;
 use super::amount::Context;
 use super::bound::{absolute, relative};
 use super::check::{Check, Code, Detail, Gate, Parts, Verdict};
-use super::explain::Characteristics;
+use super::explain::{Characteristics, Claim};
 use super::figures::Figures;
 use super::metric::Source;
 use super::policy_rules::{self, Found};
@@ -45,9 +45,8 @@ pub fn evaluate(rules: &Rules, evidence: Evidence<'_>) -> Gate {
         let several = found.len() > 1;
         checks.extend(found.into_iter().map(|found| {
             let mut check = check(index, rule, rules, found, several);
-            if let Some((runs, max_rate)) = least(&rule.subject, &check) {
-                check.characteristics = Some(Characteristics::new(runs, max_rate, level));
-            }
+            check.characteristics =
+                Claim::least(&rule.subject, &check).map(|claim| Characteristics::new(claim, level));
             check
         }));
     }
@@ -75,6 +74,7 @@ fn check(index: usize, rule: &Rule, rules: &Rules, found: Found, several: bool) 
         verdict: found.verdict,
         counts_as: found.verdict.mapped(mapping),
         code: found.code,
+        reason: found.reason,
         ran: found.verdict != Verdict::NoData,
         detail: found.detail,
         keys: found.keys,
@@ -82,25 +82,36 @@ fn check(index: usize, rule: &Rule, rules: &Rules, found: Found, several: bool) 
     }
 }
 
-/// Runs and rate of the claim of a rate rule that has the fewest runs.
-fn least(subject: &Subject, check: &Check) -> Option<(u64, f64)> {
-    let (Subject::Figure(rule), Detail::Figure { now, parts, .. }) = (subject, &check.detail)
-    else {
-        return None;
-    };
-    let is_rate = rule.metric.takes_strata() && !rule.bound.needs_baseline();
-    let of_groups = matches!(rule.scope, Scope::Every(_));
-    let groups = parts
-        .iter()
-        .filter(|_| of_groups)
-        .filter_map(|part| part.figure.n);
-    let runs = groups.chain(now.n).min()?;
-    let max_rate = if rule.bound.is_upper() {
-        rule.amount
-    } else {
-        1.0 - rule.amount
-    };
-    is_rate.then_some((runs, max_rate))
+impl Claim {
+    /// The claim of a rate rule that has the fewest runs: of the pool, or of one of its strata.
+    fn least(subject: &Subject, check: &Check) -> Option<Self> {
+        let (Subject::Figure(rule), Detail::Figure { now, parts, .. }) = (subject, &check.detail)
+        else {
+            return None;
+        };
+        if !rule.metric.takes_strata() || rule.bound.needs_baseline() {
+            return None;
+        }
+        let strata = match rule.scope {
+            Scope::Every(_) => &parts[..],
+            Scope::All | Scope::One(..) => &[],
+        };
+        let named = strata.iter().map(|part| (Some(&part.name), &part.figure));
+        let (name, figure) = std::iter::once((None, now))
+            .chain(named)
+            .min_by_key(|(_, figure)| figure.n.unwrap_or(u64::MAX))?;
+        Some(Self {
+            stratum: name.cloned(),
+            accusers: name.map_or(1, |_| strata.len() as u64),
+            runs: figure.n?,
+            unresolved: figure.unresolved,
+            max_rate: if rule.bound.is_upper() {
+                rule.amount
+            } else {
+                1.0 - rule.amount
+            },
+        })
+    }
 }
 
 fn figure(rule: &FigureRule, evidence: Evidence<'_>, level: Level) -> Found {
@@ -125,6 +136,7 @@ fn figure(rule: &FigureRule, evidence: Evidence<'_>, level: Level) -> Found {
         subject: rule.metric.name().into_owned(),
         verdict,
         code: judged.code,
+        reason: judged.reason,
         detail: Detail::Figure {
             now: judged.figure,
             baseline,
@@ -180,6 +192,15 @@ fn figure_name(rule: &FigureRule) -> String {
     if let Some(cause) = rule.cause {
         name.push_str(&format!(" by {cause}"));
     }
+    if let Some(against) = &rule.against {
+        name.push_str(&format!(" against {}", against.name));
+    }
+    if let Some(hang_rate) = rule.hang_rate {
+        name.push_str(&format!(" at hang rate {hang_rate}"));
+        if rule.restart > Millis::ZERO {
+            name.push_str(&format!(", restart {}", duration::show(rule.restart)));
+        }
+    }
     let written = &rule.written;
     name.push_str(&match rule.bound {
         Bound::Max => format!(" ≤ {written}"),
@@ -198,6 +219,9 @@ fn figure_name(rule: &FigureRule) -> String {
     if !rule.sequence.is_empty() {
         name.push_str(", in sequence");
     }
+    if !rule.habits.is_empty() {
+        name.push_str(&format!(", parents {}", rule.habits));
+    }
     if rule.metric.source() == Source::Replay && rule.cluster != Cluster::default() {
         name.push_str(&format!(" ({}s as units)", rule.cluster.name()));
     }
@@ -213,6 +237,7 @@ fn drifts(rule: &DriftRule, evidence: Evidence<'_>) -> Vec<Found> {
             subject: subject.to_owned(),
             verdict: Verdict::NoData,
             code: Some(Code::NoBaseline),
+            reason: None,
             detail: Detail::Drift(None),
             keys: Vec::new(),
         }
@@ -221,8 +246,10 @@ fn drifts(rule: &DriftRule, evidence: Evidence<'_>) -> Vec<Found> {
         return vec![claim(rule.line)];
     };
     let (Some(now), Some(before)) = (&evidence.now.silences, &baseline.silences) else {
+        let swept = evidence.now.swept.is_some() || baseline.swept.is_some();
         return vec![Found {
             code: Some(Code::NotInSource),
+            reason: swept.then(|| "a sweep's result holds no silences".to_owned()),
             ..claim(rule.line)
         }];
     };

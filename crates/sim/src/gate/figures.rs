@@ -9,12 +9,14 @@ use crate::gaps::{self, Line, Silences};
 use crate::readings;
 use crate::run::{EventFlags, Fleet};
 use crate::scan::InMemory;
-use crate::settle::{Cast, Changes, Habits, Settlement, settlement};
+use crate::settle::{Cast, Settlement, settlement};
 use crate::summary::{NeedsEvents, Summary, summarise};
 use crate::sweep::{Candidate, Question};
 
+use super::detector::Suspicions;
 use super::outcome::{Outcomes, outcomes, outcomes_of_summary};
-use super::rules::Needs;
+use super::rules::{Needs, Parents};
+use super::swept::Swept;
 
 /// Counts of a dataset itself.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -36,14 +38,34 @@ pub struct Figures {
     pub outcomes: Option<Outcomes>,
     /// The policy with other windows, ms, over every run.
     pub by_window: BTreeMap<u64, Outcomes>,
+    /// Other policies over every run.
+    pub against: Vec<(Policy, Outcomes)>,
     /// Parents that wait for every run.
-    pub settlement: Option<Settlement>,
+    pub settlements: Vec<(Parents, Settlement)>,
+    /// Ended silences of every run.
+    pub detector: Option<Suspicions>,
     /// Waits and readings of the policy's idle clock.
     pub silences: Option<BTreeMap<Line, Silences>>,
     /// Counts of the dataset itself.
     pub telemetry: Option<Telemetry>,
+    /// What a sweep's result says of the policy, where that is the source.
+    pub swept: Option<Swept>,
     /// A sign that gaps which the recorded limit cut are missing.
     pub kills_missing: Option<String>,
+}
+
+impl Figures {
+    /// The outcomes under another policy.
+    pub(super) fn under(&self, other: &Policy) -> Option<&Outcomes> {
+        let found = self.against.iter().find(|(policy, _)| policy == other);
+        found.map(|(_, outcomes)| outcomes)
+    }
+
+    /// The simulation of those parents.
+    pub(super) fn settled(&self, parents: &Parents) -> Option<&Settlement> {
+        let found = self.settlements.iter().find(|(known, _)| known == parents);
+        found.map(|(_, settled)| settled)
+    }
 }
 
 /// What is said of a dataset beside its runs.
@@ -73,10 +95,19 @@ pub fn figures_of(fleet: &Fleet, policy: &Policy, needs: &Needs, origin: Origin)
             other.idle.window = Some(Millis::new(window_ms));
             found.by_window.insert(window_ms, outcomes(fleet, &other));
         }
+        for other in &needs.against {
+            found.against.push((other.clone(), outcomes(fleet, other)));
+        }
     }
-    if needs.settlement && !origin.samples_only {
-        let cast = Cast::recorded(fleet, Changes::default(), origin.seed);
-        found.settlement = Some(settlement(policy, &cast, &Habits::default(), origin.seed));
+    if !origin.samples_only {
+        for parents in &needs.parents {
+            let cast = Cast::recorded(fleet, parents.changes, origin.seed);
+            let settled = settlement(policy, &cast, &parents.habits, origin.seed);
+            found.settlements.push((*parents, settled));
+        }
+    }
+    if needs.detector && !origin.samples_only {
+        found.detector = Some(Suspicions::of(fleet, policy));
     }
     if needs.data {
         let waits = gaps::waits(fleet, None, EventFlags::default());
@@ -178,6 +209,12 @@ pub fn figures_of_summary(
             found
                 .by_window
                 .insert(window_ms, outcomes_of_summary(summary, &other)?);
+        }
+        for other in &needs.against {
+            // a policy of another structure is not in the summary: its rules have no data
+            if let Ok(outcomes) = outcomes_of_summary(summary, other) {
+                found.against.push((other.clone(), outcomes));
+            }
         }
     }
     Ok(found)

@@ -34,10 +34,43 @@ impl Hit {
     }
 }
 
+/// A run under the policy, and under the one that it is compared with.
+#[derive(Clone, Copy)]
+struct Seen<'a> {
+    ours: &'a Outcome,
+    theirs: Option<&'a Outcome>,
+    ties: TieRule,
+}
+
+impl Seen<'_> {
+    /// Whether it is killed, falsely or in doubt, where the order at one instant does not spare it.
+    fn killed(self, run: &Outcome) -> Hit {
+        match run.fate {
+            _ if run.tied && self.ties == TieRule::EventFirst => Hit::No,
+            Fate::FalseKill(_) => Hit::Yes,
+            Fate::UnresolvedKill(_) => Hit::Unclear,
+            _ => Hit::No,
+        }
+    }
+
+    /// Of a run that one policy kills and the other does not, within its record.
+    fn newly(self, killed: &Outcome, spared: &Outcome) -> Hit {
+        if self.killed(spared) != Hit::No {
+            return Hit::No;
+        }
+        match self.killed(killed) {
+            // it lives on beyond its record, where it may be killed after all
+            Hit::Yes if spared.fate == Fate::UnresolvedSurvival => Hit::Unclear,
+            hit => hit,
+        }
+    }
+}
+
 /// Whether a run counts in the rate of `rule`; `None` when the rate is not about it.
-fn hit(rule: &FigureRule, run: &Outcome, ties: TieRule) -> Option<Hit> {
+fn hit(rule: &FigureRule, seen: Seen<'_>) -> Option<Hit> {
+    let run = seen.ours;
     let by_cause = |cause| rule.cause.is_none_or(|asked| asked == cause);
-    let spared = run.tied && ties == TieRule::EventFirst;
+    let spared = run.tied && seen.ties == TieRule::EventFirst;
     match rule.metric {
         Metric::FalseKillRate | Metric::FalseKillsPerHour => match run.fate {
             fate if fate.is_hung() => None,
@@ -46,15 +79,34 @@ fn hit(rule: &FigureRule, run: &Outcome, ties: TieRule) -> Option<Hit> {
             Fate::UnresolvedSurvival => Some(Hit::Unclear),
             _ => Some(Hit::No),
         },
+        Metric::TrueKillRate => match run.fate {
+            fate if fate.is_hung() => None,
+            Fate::TrueKill(_) => Some(Hit::Yes),
+            Fate::UnresolvedKill(_) => Some(Hit::Unclear),
+            _ => Some(Hit::No),
+        },
+        Metric::NewlyKilled | Metric::NewlyKilledRate => {
+            (!run.fate.is_hung()).then(|| seen.theirs.map(|theirs| seen.newly(run, theirs)))?
+        }
+        Metric::NewlySpared | Metric::NewlySparedRate => {
+            (!run.fate.is_hung()).then(|| seen.theirs.map(|theirs| seen.newly(theirs, run)))?
+        }
         Metric::KillRate => Some(match run.fate {
             Fate::UnresolvedSurvival => Hit::Unclear,
             fate => Hit::when(fate.cause().is_some_and(by_cause) && !spared),
         }),
-        Metric::DetectedShare => match run.fate {
-            Fate::HangDetected { .. } => Some(Hit::Yes),
-            Fate::HangMissed { .. } => Some(Hit::No),
-            _ => None,
-        },
+        Metric::DetectedShare | Metric::KilledEarlyShare | Metric::MissedShare => {
+            let is = |fate: Fate| match rule.metric {
+                Metric::DetectedShare => matches!(fate, Fate::HangDetected { .. }),
+                Metric::MissedShare => matches!(fate, Fate::HangMissed { .. }),
+                _ => matches!(fate, Fate::HangKilledEarly(_)),
+            };
+            match (rule.metric, run.fate) {
+                // one that was killed before it hung was not there to be detected
+                (Metric::DetectedShare, Fate::HangKilledEarly(_)) => None,
+                (_, fate) => fate.is_hung().then(|| Hit::when(is(fate))),
+            }
+        }
         Metric::DetectionTime => {
             let bound_ms = rule.amount as u64;
             match (run.fate, rule.bound.is_upper()) {
@@ -88,10 +140,33 @@ fn place(key: StratumKey) -> usize {
         .unwrap_or_default()
 }
 
+/// Every run, beside itself under the other policy.
+fn seen<'a>(
+    outcomes: &'a Outcomes,
+    other: Option<&'a Outcomes>,
+    ties: TieRule,
+) -> impl Iterator<Item = Seen<'a>> {
+    outcomes
+        .runs
+        .iter()
+        .enumerate()
+        .map(move |(place, ours)| Seen {
+            ours,
+            theirs: other.and_then(|other| other.runs.get(place)),
+            ties,
+        })
+}
+
 /// The counts of `rule` by independent unit: days or sessions, or one of all runs.
-pub(super) fn by_unit(rule: &FigureRule, outcomes: &Outcomes, ties: TieRule) -> Vec<RunCounts> {
+pub(super) fn by_unit(
+    rule: &FigureRule,
+    outcomes: &Outcomes,
+    other: Option<&Outcomes>,
+    ties: TieRule,
+) -> Vec<RunCounts> {
     let mut units: BTreeMap<i64, RunCounts> = BTreeMap::new();
-    for run in &outcomes.runs {
+    for seen in seen(outcomes, other, ties) {
+        let run = seen.ours;
         if let Scope::One(key, name) = &rule.scope {
             let at = place(*key);
             let group = outcomes.groups[at].get(run.strata[at] as usize);
@@ -99,7 +174,7 @@ pub(super) fn by_unit(rule: &FigureRule, outcomes: &Outcomes, ties: TieRule) -> 
                 continue;
             }
         }
-        let Some(hit) = hit(rule, run, ties) else {
+        let Some(hit) = hit(rule, seen) else {
             continue;
         };
         let unit = match rule.cluster {
@@ -118,12 +193,14 @@ pub(super) fn by_group(
     rule: &FigureRule,
     key: StratumKey,
     outcomes: &Outcomes,
+    other: Option<&Outcomes>,
     ties: TieRule,
 ) -> Vec<(String, RunCounts)> {
     let at = place(key);
     let mut groups: BTreeMap<&str, RunCounts> = BTreeMap::new();
-    for run in &outcomes.runs {
-        let Some(hit) = hit(rule, run, ties) else {
+    for seen in seen(outcomes, other, ties) {
+        let run = seen.ours;
+        let Some(hit) = hit(rule, seen) else {
             continue;
         };
         let name = &outcomes.groups[at][run.strata[at] as usize];

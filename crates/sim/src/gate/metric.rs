@@ -1,4 +1,4 @@
-//! The figures that a rule can bound, by name.
+//! The figures that a rule can bound, by name: one table that reading, output, schema and README go by.
 
 use std::borrow::Cow;
 
@@ -48,6 +48,8 @@ impl Unit {
 /// Where a figure comes from.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Source {
+    /// The readings of the idle clock against the window: the watchdog as a failure detector.
+    Detector,
     /// The policy alone.
     Policy,
     /// What the policy does to the recorded runs.
@@ -62,114 +64,166 @@ pub enum Source {
 
 /// One figure.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+#[allow(missing_docs)] // each has its sentence in the table below
 pub enum Metric {
-    /// Share of parents' time spent in waits.
     BlockedShare,
-    /// Share of hung runs killed within their record.
+    ClosedRate,
+    CompoundedRunRate,
+    CostPerHang,
+    CostPerRun,
     DetectedShare,
-    /// Last activity to firing, of runs that hung.
+    DetectionBound,
     DetectionTime,
-    /// Expired waits per run.
+    DuplicatesPerRun,
     ExpiriesPerRun,
-    /// Runs killed though alive.
     FalseKillRate,
-    /// The same per hour of active agent time.
     FalseKillsPerHour,
-    /// Share of waits that sizing leaves out.
     FlaggedShare,
-    /// Runs labelled as hung.
+    HangToKnowledge,
     HungRuns,
-    /// All kills per run, rightly or not.
     KillRate,
-    /// Share of hangs that the parent knows of within the wait they begin in, or the next.
+    KilledEarlyShare,
     KnownInWait,
-    /// Share of input lines that could not be read.
+    KnownWithin2Waits,
+    KnownWithin3Waits,
     MalformedShare,
-    /// Healthy runs that a parent took for failed when a wait expired.
+    MeanDetectionTime,
     MisreadRate,
-    /// Runs not labelled as hung.
+    MissedShare,
+    MistakeRecurrence,
+    Mistakes,
+    MistakesPerActiveHour,
+    NewlyKilled,
+    NewlyKilledRate,
+    NewlySpared,
+    NewlySparedRate,
+    ObservedRunRate,
+    PerGapRate,
+    QueryAccuracy,
     Runs,
-    /// Sessions that the runs come from.
     Sessions,
-    /// Share of hangs beginning inside a wait that settle before it is over (simulated).
     SettledInWait,
-    /// Share of hangs that settle in the wait they begin in (closed form).
     SettlesInWait,
-    /// Share of slot time that hung runs hold.
-    SlotsHeldShare,
-    /// Last activity to settling, per hung run.
-    SlotTimeLost,
     /// Readings of the idle clock, or waits of a kind, or the longest reading of each run.
     Silence(Line),
-    /// False and unresolved kills that are none if an event at the deadline comes first.
+    SimulatedFalseKillRate,
+    SlotTimeLost,
+    SlotsHeldShare,
+    StoppedRate,
     Ties,
-    /// Share of runs about which the record cannot tell.
+    TrueKillRate,
     UnresolvedShare,
-    /// Active time thrown away by false kills, per run.
+    WaitsPerRun,
     WorkLost,
 }
+
+/// What the table says of a metric.
+struct Row {
+    metric: Metric,
+    name: &'static str,
+    unit: Unit,
+    source: Source,
+    /// What it is counted over.
+    noun: &'static str,
+    doc: &'static str,
+}
+
+const fn row(
+    metric: Metric,
+    name: &'static str,
+    (unit, source, noun): (Unit, Source, &'static str),
+    doc: &'static str,
+) -> Row {
+    Row {
+        metric,
+        name,
+        unit,
+        source,
+        noun,
+        doc,
+    }
+}
+
+use Source::{Detector, Policy, Replay, Settlement, Telemetry};
+use Unit::{Count, PerHour, PerRun, Share, Span};
+
+/// Every metric but the lines of silences, in the order in which they are listed.
+#[rustfmt::skip]
+const ROWS: [Row; 47] = [
+    row(Metric::FalseKillRate, "false_kill_rate", (Share, Replay, "runs"), "runs killed though alive, per run not labelled as hung"),
+    row(Metric::FalseKillsPerHour, "false_kills_per_hour", (PerHour, Replay, "active seconds"), "false kills per hour of active agent time"),
+    row(Metric::KillRate, "kill_rate", (Share, Replay, "runs"), "kills per run, rightly or not"),
+    row(Metric::TrueKillRate, "true_kill_rate", (Share, Replay, "runs"), "kills that the record confirms, per run not labelled as hung"),
+    row(Metric::NewlyKilledRate, "newly_killed_rate", (Share, Replay, "runs"), "runs that this policy kills falsely or in doubt and the one named by against does not, per run"),
+    row(Metric::NewlySparedRate, "newly_spared_rate", (Share, Replay, "runs"), "runs that the policy named by against kills falsely or in doubt and this one does not, per run"),
+    row(Metric::NewlyKilled, "newly_killed", (Count, Replay, "runs"), "the number of newly killed runs in this very window"),
+    row(Metric::NewlySpared, "newly_spared", (Count, Replay, "runs"), "the number of newly spared runs in this very window"),
+    row(Metric::DetectedShare, "detected_share", (Share, Replay, "hangs"), "share of hung runs killed within their record"),
+    row(Metric::MissedShare, "missed_share", (Share, Replay, "hangs"), "share of hung runs not killed within their record"),
+    row(Metric::KilledEarlyShare, "killed_early_share", (Share, Replay, "hangs"), "share of hung runs killed before they hung"),
+    row(Metric::DetectionTime, "detection_time", (Span, Replay, "hangs"), "last activity to firing, of hung runs; a quantile"),
+    row(Metric::MeanDetectionTime, "mean_detection_time", (Span, Replay, "hangs"), "last activity to firing, mean per hung run"),
+    row(Metric::DetectionBound, "detection_bound", (Span, Policy, "hangs"), "longest time from the last activity to the firing: the idle window (no data; a poll adds its period)"),
+    row(Metric::PerGapRate, "per_gap_rate", (Share, Detector, "silences"), "mistakes per silence: ended silences of at least the window"),
+    row(Metric::Mistakes, "mistakes", (Count, Detector, "silences"), "the number of mistakes"),
+    row(Metric::MistakesPerActiveHour, "mistakes_per_active_hour", (PerHour, Detector, "silences"), "mistakes per hour of active time"),
+    row(Metric::MistakeRecurrence, "mistake_recurrence", (Span, Detector, "silences"), "mean active time between mistakes"),
+    row(Metric::QueryAccuracy, "query_accuracy", (Share, Detector, "silences"), "share of active time at which a run is not suspected"),
+    row(Metric::ObservedRunRate, "observed_run_rate", (Share, Detector, "runs"), "runs with a mistake, per run"),
+    row(Metric::CompoundedRunRate, "compounded_run_rate", (Share, Detector, "silences"), "what the rate per silence would do to runs if silences were independent"),
+    row(Metric::SettlesInWait, "settles_in_wait", (Share, Policy, "hangs"), "share of hangs that settle in the wait they begin in (closed form, no data)"),
+    row(Metric::SettledInWait, "settled_in_wait", (Share, Settlement, "hangs"), "share of hangs beginning inside a wait that settle before it is over (simulated)"),
+    row(Metric::KnownInWait, "known_in_wait", (Share, Settlement, "hangs"), "share of hangs that the parent knows of within the first wait (simulated)"),
+    row(Metric::KnownWithin2Waits, "known_within_2_waits", (Share, Settlement, "hangs"), "the same within two waits (simulated)"),
+    row(Metric::KnownWithin3Waits, "known_within_3_waits", (Share, Settlement, "hangs"), "the same within three waits (simulated)"),
+    row(Metric::HangToKnowledge, "hang_to_knowledge", (Span, Settlement, "hangs"), "from the hang to the parent's knowledge, of the hangs it comes to know of; p50 or p99 (simulated)"),
+    row(Metric::MisreadRate, "misread_rate", (Share, Settlement, "runs"), "healthy runs taken for failed when a wait expired (simulated)"),
+    row(Metric::StoppedRate, "stopped_rate", (Share, Settlement, "runs"), "healthy runs that a parent stopped (simulated)"),
+    row(Metric::ClosedRate, "closed_rate", (Share, Settlement, "runs"), "healthy runs killed with the parent's turn (simulated)"),
+    row(Metric::SimulatedFalseKillRate, "simulated_false_kill_rate", (Share, Settlement, "runs"), "healthy runs killed by their watchdog (simulated)"),
+    row(Metric::ExpiriesPerRun, "expiries_per_run", (PerRun, Settlement, "runs"), "expired waits per run (simulated)"),
+    row(Metric::WaitsPerRun, "waits_per_run", (PerRun, Settlement, "runs"), "waits per run (simulated)"),
+    row(Metric::DuplicatesPerRun, "duplicates_per_run", (PerRun, Settlement, "runs"), "runs started twice because of a misreading, per run (simulated)"),
+    row(Metric::BlockedShare, "blocked_share", (Share, Settlement, "ms"), "share of parents' time spent in waits (simulated)"),
+    row(Metric::SlotsHeldShare, "slots_held_share", (Share, Settlement, "ms"), "share of slot time that hung runs hold (simulated)"),
+    row(Metric::SlotTimeLost, "slot_time_lost", (Span, Replay, "hangs"), "last activity to settling, mean per hung run"),
+    row(Metric::WorkLost, "work_lost", (Span, Replay, "runs"), "active time thrown away by false kills, mean per run"),
+    row(Metric::CostPerRun, "cost_per_run", (Span, Replay, "runs"), "work lost, restarts and slot time lost per run, at hang_rate"),
+    row(Metric::CostPerHang, "cost_per_hang", (Span, Replay, "runs"), "the same per run that hangs"),
+    row(Metric::Ties, "ties", (Count, Replay, "runs"), "kills that are none if an event at the deadline comes first"),
+    row(Metric::Runs, "runs", (Count, Replay, "runs"), "runs not labelled as hung"),
+    row(Metric::HungRuns, "hung_runs", (Count, Replay, "runs"), "runs labelled as hung"),
+    row(Metric::Sessions, "sessions", (Count, Replay, "runs"), "sessions that the runs come from"),
+    row(Metric::UnresolvedShare, "unresolved_share", (Share, Replay, "runs"), "share of runs about which the record cannot tell"),
+    row(Metric::FlaggedShare, "flagged_share", (Share, Telemetry, "waits"), "share of waits flagged so that sizing leaves them out"),
+    row(Metric::MalformedShare, "malformed_share", (Share, Telemetry, "lines"), "share of input lines that could not be read"),
+];
 
 impl Metric {
     /// Every metric, in the order in which they are listed.
     pub fn all() -> Vec<Self> {
-        let mut all = vec![
-            Self::FalseKillRate,
-            Self::FalseKillsPerHour,
-            Self::KillRate,
-            Self::DetectedShare,
-            Self::DetectionTime,
-            Self::SettlesInWait,
-            Self::SettledInWait,
-            Self::KnownInWait,
-            Self::MisreadRate,
-            Self::ExpiriesPerRun,
-            Self::BlockedShare,
-            Self::SlotsHeldShare,
-            Self::SlotTimeLost,
-            Self::WorkLost,
-            Self::Ties,
-            Self::Runs,
-            Self::HungRuns,
-            Self::Sessions,
-            Self::UnresolvedShare,
-            Self::FlaggedShare,
-            Self::MalformedShare,
-            Self::Silence(Line::Idle),
-            Self::Silence(Line::Longest),
-        ];
-        all.extend(WaitKind::ALL.map(|kind| Self::Silence(Line::Wait(kind))));
-        all
+        let lines = [Line::Idle, Line::Longest].into_iter();
+        let lines = lines
+            .chain(WaitKind::ALL.map(Line::Wait))
+            .map(Self::Silence);
+        ROWS.iter().map(|row| row.metric).chain(lines).collect()
+    }
+
+    fn row(self) -> Option<&'static Row> {
+        ROWS.iter().find(|row| row.metric == self)
     }
 
     /// The metric's name in rules and output.
     pub fn name(self) -> Cow<'static, str> {
-        Cow::Borrowed(match self {
-            Self::BlockedShare => "blocked_share",
-            Self::DetectedShare => "detected_share",
-            Self::DetectionTime => "detection_time",
-            Self::ExpiriesPerRun => "expiries_per_run",
-            Self::FalseKillRate => "false_kill_rate",
-            Self::FalseKillsPerHour => "false_kills_per_hour",
-            Self::FlaggedShare => "flagged_share",
-            Self::HungRuns => "hung_runs",
-            Self::KillRate => "kill_rate",
-            Self::KnownInWait => "known_in_wait",
-            Self::MalformedShare => "malformed_share",
-            Self::MisreadRate => "misread_rate",
-            Self::Runs => "runs",
-            Self::Sessions => "sessions",
-            Self::SettledInWait => "settled_in_wait",
-            Self::SettlesInWait => "settles_in_wait",
-            Self::SlotsHeldShare => "slots_held_share",
-            Self::SlotTimeLost => "slot_time_lost",
-            Self::Silence(Line::Idle) => "idle_gap",
-            Self::Silence(Line::Longest) => "longest_idle_gap",
-            Self::Silence(Line::Wait(kind)) => return Cow::Owned(format!("wait.{}", kind.name())),
+        Cow::Borrowed(match (self, self.row()) {
+            (_, Some(row)) => row.name,
+            (Self::Silence(Line::Idle), None) => "idle_gap",
+            (Self::Silence(Line::Longest), None) => "longest_idle_gap",
+            (Self::Silence(Line::Wait(kind)), None) => {
+                return Cow::Owned(format!("wait.{}", kind.name()));
+            }
             // the hand-offs that an abort cut are no line of their own in a rule
-            Self::Silence(Line::HandOff) => "wait.hand_off",
-            Self::Ties => "ties",
-            Self::UnresolvedShare => "unresolved_share",
-            Self::WorkLost => "work_lost",
+            (_, None) => "wait.hand_off",
         })
     }
 
@@ -190,48 +244,21 @@ impl Metric {
     }
 
     /// What it is counted in.
-    pub const fn unit(self) -> Unit {
-        match self {
-            Self::BlockedShare
-            | Self::DetectedShare
-            | Self::FalseKillRate
-            | Self::FlaggedShare
-            | Self::KillRate
-            | Self::KnownInWait
-            | Self::MalformedShare
-            | Self::MisreadRate
-            | Self::SettledInWait
-            | Self::SettlesInWait
-            | Self::SlotsHeldShare
-            | Self::UnresolvedShare => Unit::Share,
-            Self::DetectionTime | Self::Silence(_) | Self::SlotTimeLost | Self::WorkLost => {
-                Unit::Span
-            }
-            Self::ExpiriesPerRun => Unit::PerRun,
-            Self::FalseKillsPerHour => Unit::PerHour,
-            Self::HungRuns | Self::Runs | Self::Sessions | Self::Ties => Unit::Count,
-        }
+    pub fn unit(self) -> Unit {
+        self.row().map_or(Unit::Span, |row| row.unit)
     }
 
     /// Where it comes from.
-    pub const fn source(self) -> Source {
-        match self {
-            Self::SettlesInWait => Source::Policy,
-            Self::BlockedShare
-            | Self::ExpiriesPerRun
-            | Self::KnownInWait
-            | Self::MisreadRate
-            | Self::SettledInWait
-            | Self::SlotsHeldShare => Source::Settlement,
-            Self::Silence(_) => Source::Silences,
-            Self::FlaggedShare | Self::MalformedShare => Source::Telemetry,
-            _ => Source::Replay,
-        }
+    pub fn source(self) -> Source {
+        self.row().map_or(Source::Silences, |row| row.source)
     }
 
     /// Whether a rule must say which quantile is meant.
     pub const fn takes_quantile(self) -> bool {
-        matches!(self, Self::DetectionTime | Self::Silence(_))
+        matches!(
+            self,
+            Self::DetectionTime | Self::HangToKnowledge | Self::Silence(_)
+        )
     }
 
     /// Whether a rule may be about kills of one cause.
@@ -242,101 +269,97 @@ impl Metric {
         )
     }
 
-    /// Whether a rule may be about one stratum, or every stratum of a key.
+    /// Whether a rule may be about one stratum, or every stratum of a key: it is a share of runs or hangs.
     pub const fn takes_strata(self) -> bool {
         matches!(
             self,
-            Self::DetectedShare | Self::FalseKillRate | Self::KillRate
+            Self::DetectedShare
+                | Self::FalseKillRate
+                | Self::KillRate
+                | Self::KilledEarlyShare
+                | Self::MissedShare
+                | Self::NewlyKilledRate
+                | Self::NewlySparedRate
+                | Self::TrueKillRate
         )
     }
 
+    /// Whether a rule must name the policy that it is compared with.
+    pub const fn takes_against(self) -> bool {
+        matches!(
+            self,
+            Self::NewlyKilled | Self::NewlyKilledRate | Self::NewlySpared | Self::NewlySparedRate
+        )
+    }
+
+    /// Whether a rule must say which share of runs hangs.
+    pub const fn takes_hang_rate(self) -> bool {
+        matches!(self, Self::CostPerHang | Self::CostPerRun)
+    }
+
+    /// Whether no number of runs shows that it is nothing, or everything.
+    pub fn is_estimated(self) -> bool {
+        let never_exact = matches!(self.source(), Source::Settlement | Source::Detector);
+        self.takes_strata() || self.takes_cause() || never_exact && self.unit() != Unit::Count
+    }
+
+    /// Its name in the JSON of `settle` and of a sweep with `--settle`, where it is one of their figures.
+    pub const fn in_settle(self) -> Option<&'static str> {
+        Some(match self {
+            Self::BlockedShare => "blocked_share",
+            Self::ClosedRate => "closed_rate",
+            Self::DuplicatesPerRun => "duplicates_per_run",
+            Self::ExpiriesPerRun => "expiries_per_run",
+            Self::KnownInWait => "known_within_1_wait",
+            Self::KnownWithin2Waits => "known_within_2_waits",
+            Self::KnownWithin3Waits => "known_within_3_waits",
+            Self::MisreadRate => "misread_rate",
+            Self::SettledInWait => "settled_in_wait",
+            Self::SimulatedFalseKillRate => "false_kill_rate",
+            Self::SlotsHeldShare => "slot_time_held_by_hung_share",
+            Self::StoppedRate => "stopped_rate",
+            Self::WaitsPerRun => "waits_per_run",
+            _ => return None,
+        })
+    }
+
     /// The policy keys that decide it, the first the one to look at first.
-    pub const fn keys(self) -> &'static [&'static str] {
-        match self {
-            Self::BlockedShare
-            | Self::ExpiriesPerRun
-            | Self::KnownInWait
-            | Self::MisreadRate
-            | Self::SettledInWait
-            | Self::SettlesInWait
-            | Self::SlotsHeldShare => &[
+    pub fn keys(self) -> &'static [&'static str] {
+        match (self, self.source()) {
+            (Self::HungRuns | Self::Runs | Self::Sessions, _)
+            | (_, Source::Silences | Source::Telemetry) => &[],
+            (Self::DetectionBound, _) | (_, Source::Detector) => &["idle.window", "idle.rearm"],
+            (_, Source::Settlement | Source::Policy) => &[
                 "idle.window",
                 "task_wait.timeout",
                 "kill.delay",
                 "kill.grace",
             ],
-            Self::DetectedShare
-            | Self::DetectionTime
-            | Self::FalseKillRate
-            | Self::FalseKillsPerHour
-            | Self::KillRate
-            | Self::SlotTimeLost
-            | Self::Ties
-            | Self::UnresolvedShare
-            | Self::WorkLost => &["idle.window", "total.budget", "turns.cap"],
-            Self::FlaggedShare
-            | Self::HungRuns
-            | Self::MalformedShare
-            | Self::Runs
-            | Self::Sessions
-            | Self::Silence(_) => &[],
+            (_, Source::Replay) => &["idle.window", "total.budget", "turns.cap"],
         }
     }
 
     /// What it is counted over.
-    pub const fn noun(self) -> &'static str {
-        match self {
-            Self::DetectedShare
-            | Self::DetectionTime
-            | Self::KnownInWait
-            | Self::SettledInWait
-            | Self::SlotTimeLost => "hangs",
-            Self::FalseKillsPerHour => "active seconds",
-            Self::FlaggedShare | Self::Silence(Line::HandOff | Line::Wait(_)) => "waits",
-            Self::MalformedShare => "lines",
-            Self::Silence(Line::Idle | Line::Longest) => "readings",
-            _ => "runs",
+    pub fn noun(self) -> &'static str {
+        match (self, self.row()) {
+            (_, Some(row)) => row.noun,
+            (Self::Silence(Line::Idle | Line::Longest), None) => "readings",
+            (_, None) => "waits",
         }
     }
 
     /// What it says, in a few words.
     pub fn doc(self) -> Cow<'static, str> {
-        Cow::Borrowed(match self {
-            Self::BlockedShare => "share of parents' time spent in waits (simulated)",
-            Self::DetectedShare => "share of hung runs killed within their record",
-            Self::DetectionTime => "last activity to firing, of hung runs; a quantile",
-            Self::ExpiriesPerRun => "expired waits per run (simulated)",
-            Self::FalseKillRate => "runs killed though alive, per run not labelled as hung",
-            Self::FalseKillsPerHour => "false kills per hour of active agent time",
-            Self::FlaggedShare => "share of waits flagged so that sizing leaves them out",
-            Self::HungRuns => "runs labelled as hung",
-            Self::KillRate => "kills per run, rightly or not",
-            Self::KnownInWait => {
-                "share of hangs that the parent knows of within the first wait (simulated)"
-            }
-            Self::MisreadRate => "healthy runs taken for failed when a wait expired (simulated)",
-            Self::MalformedShare => "share of input lines that could not be read",
-            Self::Runs => "runs not labelled as hung",
-            Self::Sessions => "sessions that the runs come from",
-            Self::SettledInWait => {
-                "share of hangs beginning inside a wait that settle before it is over (simulated)"
-            }
-            Self::SlotsHeldShare => "share of slot time that hung runs hold (simulated)",
-            Self::SettlesInWait => {
-                "share of hangs that settle in the wait they begin in (closed form, no data)"
-            }
-            Self::SlotTimeLost => "last activity to settling, mean per hung run",
-            Self::Silence(Line::Idle) => "readings of the policy's idle clock; a quantile",
-            Self::Silence(Line::Longest) => {
+        Cow::Borrowed(match (self, self.row()) {
+            (_, Some(row)) => row.doc,
+            (Self::Silence(Line::Idle), None) => "readings of the policy's idle clock; a quantile",
+            (Self::Silence(Line::Longest), None) => {
                 "longest reading of the idle clock of each run; a quantile"
             }
-            Self::Silence(Line::HandOff) => "hand-offs, cut ones included; a quantile",
-            Self::Silence(Line::Wait(kind)) => {
+            (Self::Silence(Line::Wait(kind)), None) => {
                 return Cow::Owned(format!("waits of kind {}; a quantile", kind.name()));
             }
-            Self::Ties => "kills that are none if an event at the deadline comes first",
-            Self::UnresolvedShare => "share of runs about which the record cannot tell",
-            Self::WorkLost => "active time thrown away by false kills, mean per run",
+            (_, None) => "hand-offs, cut ones included; a quantile",
         })
     }
 }
@@ -352,6 +375,11 @@ mod tests {
             assert_eq!(Metric::find(&metric.name()), Ok(*metric));
             assert!(!metric.doc().is_empty());
         }
+        // a metric that is missing in the table would be taken for a line of silences
+        assert!(
+            all.iter()
+                .all(|metric| matches!(metric, Metric::Silence(_)) != metric.row().is_some())
+        );
         let mut names: Vec<_> = all.iter().map(|metric| metric.name()).collect();
         names.sort();
         names.dedup();

@@ -7,6 +7,9 @@
 mod amount;
 mod bound;
 mod check;
+mod cost;
+mod counted;
+mod detector;
 mod evaluate;
 mod explain;
 mod figures;
@@ -17,15 +20,18 @@ mod policy_rules;
 mod rate;
 mod rules;
 mod settled;
+mod swept;
 
 pub use check::{Check, Code, Detail, Difference, Figure, Gate, Part, Parts, Verdict};
+pub use detector::Suspicions;
 pub use evaluate::{Evidence, evaluate};
-pub use explain::{Chances, Characteristics, GOOD, Plan};
+pub use explain::{Chances, Characteristics, Claim, GOOD, Plan};
 pub use figures::{Figures, Origin, Telemetry, figures_of, figures_of_summary, summary_of};
 pub use metric::{Metric, Source, Unit};
 pub use outcome::{Fate, Outcome, Outcomes, outcomes, outcomes_of_summary};
 pub use policy_rules::finding_keys;
 pub use rules::{
-    Bound, Compare, DriftRule, FigureRule, FindingsRule, KeyRule, Mapping, Needs, Operand, Rule,
-    Rules, SameRule, Scope, Subject,
+    Against, Bound, Compare, DriftRule, FigureRule, FindingsRule, KeyRule, Mapping, Needs, Operand,
+    Parents, Rule, Rules, SameRule, Scope, Subject,
 };
+pub use swept::{Swept, SweptCell, SweptDetector};

@@ -290,7 +290,7 @@ mod tests {
             cluster: Cluster::Run,
         };
         let summary = summarise(&InMemory::new(fleet), &question).unwrap();
-        Summary::from_bytes(&summary.to_bytes()).unwrap()
+        Summary::from_bytes(b"", &summary.to_bytes(b"")).unwrap()
     }
 
     fn runs_by_group_agree(found: &Outcomes, strata: &Strata, tallies: &[Tally]) {

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use policysim_policy::check::Finding;
 use policysim_policy::document::{KEYS, Value};
 use policysim_policy::{Policy, check, duration};
 
@@ -14,6 +15,7 @@ pub(super) struct Found {
     pub(super) subject: String,
     pub(super) verdict: Verdict,
     pub(super) code: Option<Code>,
+    pub(super) reason: Option<String>,
     pub(super) detail: Detail,
     pub(super) keys: Vec<String>,
 }
@@ -50,8 +52,23 @@ pub fn finding_keys(id: &str) -> &'static [&'static str] {
     }
 }
 
-fn owned(keys: &[&str]) -> Vec<String> {
-    keys.iter().map(|key| (*key).to_owned()).collect()
+/// The keys behind contradictions of one id: those that set the limits found first, in the order of [`finding_keys`].
+fn keys_of(id: &str, found: &[Finding]) -> Vec<String> {
+    let involved = |key: &str| {
+        let mut sets = found.iter().flat_map(Finding::keys);
+        // an era sets the schedules of all classes
+        sets.any(|set| set == key || key == "retry.era" && set.starts_with("retry."))
+    };
+    let known = finding_keys(id).iter().copied();
+    let others = found.iter().flat_map(Finding::keys);
+    let first = known.clone().chain(others).filter(|key| involved(key));
+    let mut keys: Vec<String> = Vec::new();
+    for key in first.chain(known.clone()) {
+        if !keys.iter().any(|known| known == key) {
+            keys.push(key.to_owned());
+        }
+    }
+    keys
 }
 
 /// A claim per id: what is found under it is what is known to be.
@@ -80,8 +97,9 @@ pub(super) fn findings(rule: &FindingsRule, policy: &Policy) -> Vec<Found> {
                 subject: id.to_owned(),
                 verdict,
                 code,
+                reason: None,
+                keys: keys_of(id, &found),
                 detail: Detail::Finding { found, known },
-                keys: owned(finding_keys(id)),
             }
         })
         .collect()
@@ -151,6 +169,7 @@ pub(super) fn key(rule: &KeyRule, policy: &Policy) -> Found {
         subject: rule.key.clone(),
         verdict: if holds { Verdict::Pass } else { Verdict::Fail },
         code: (!holds).then_some(Code::BoundBroken),
+        reason: None,
         detail: Detail::Key {
             value: plain(&value),
             other: shown,
@@ -185,6 +204,7 @@ pub(super) fn same(rule: &SameRule, policy: &Policy) -> Found {
         subject: rule.name.clone(),
         verdict: if holds { Verdict::Pass } else { Verdict::Fail },
         code: (!holds).then_some(Code::PolicyDiffers),
+        reason: None,
         keys: differs.iter().map(|differs| differs.key.clone()).collect(),
         detail: Detail::Same {
             name: rule.name.clone(),
@@ -209,6 +229,46 @@ mod tests {
                 assert!(policysim_policy::document::find(key).is_ok(), "{id}: {key}");
             }
         }
+        for preset in presets::PRESETS {
+            for finding in check::check(&presets::find(preset.name).unwrap()) {
+                for key in finding.keys() {
+                    assert!(policysim_policy::document::find(key).is_ok(), "{key}");
+                }
+            }
+        }
+    }
+
+    /// Two contradictions of one id lie in different keys: the one that is there is pointed at.
+    #[test]
+    fn a_finding_points_at_the_keys_that_set_its_limits() {
+        let first_key = |keys: &[(&str, &str)], id: &'static str| {
+            let mut policy = presets::find("pi-desktop-0129").unwrap();
+            for (key, value) in keys {
+                policy.set(key, &Value::text(*value)).unwrap();
+            }
+            let rule = FindingsRule {
+                ids: vec![id],
+                known: Vec::new(),
+            };
+            let found = findings(&rule, &policy).remove(0);
+            assert_eq!(found.verdict, Verdict::Fail, "{keys:?}");
+            found.keys[0].clone()
+        };
+        let wait = "idle-not-below-wait";
+        assert_eq!(first_key(&[("idle", "700s")], wait), "idle.window");
+        assert_eq!(first_key(&[("idle.first", "700s")], wait), "idle.first");
+        let never = "first-window-never-fires";
+        let ceiling = [("idle.first", "200s"), ("idle.ceiling", "100s")];
+        assert_eq!(first_key(&ceiling, never), "idle.first");
+        let endless = "paused-without-limit";
+        let human = [
+            ("total", "off"),
+            ("pause.tool", "none"),
+            ("pause.human", "idle"),
+        ];
+        assert_eq!(first_key(&human, endless), "total.budget");
+        let all = [("pause.human", "all")];
+        assert_eq!(first_key(&all, endless), "total.budget");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Rates held against their bound: pooled, in every stratum, and as one of a sequence of windows.
 
+use policysim_policy::{Millis, duration};
+
 use crate::certify::TieRule;
 use crate::cluster::Cluster;
 use crate::stats::verdict::{
@@ -8,11 +10,11 @@ use crate::stats::verdict::{
 };
 use crate::stats::{Level, Reason, runs_needed};
 
+use super::bound::by_limits_of;
 use super::check::{Code, Figure, Part, Verdict};
+use super::counted::{Counted, Pool, counted};
 use super::figures::Figures;
-use super::hits::{by_group, by_unit};
 use super::metric::{Metric, Unit};
-use super::outcome::Outcomes;
 use super::rules::{FigureRule, Scope};
 
 /// Seconds of an hour: a number per hour is a rate per second of active time.
@@ -24,6 +26,7 @@ pub(super) struct Judged {
     pub(super) figure: Figure,
     pub(super) verdict: Option<Verdict>,
     pub(super) code: Option<Code>,
+    pub(super) reason: Option<String>,
     pub(super) parts: Vec<Part>,
 }
 
@@ -35,6 +38,49 @@ impl Judged {
             code: Some(code),
             ..Self::default()
         }
+    }
+
+    /// The source does not hold what is asked, for this reason.
+    pub(super) fn lacking(reason: impl Into<String>) -> Self {
+        Self {
+            reason: Some(reason.into()),
+            ..Self::without(Code::NotInSource)
+        }
+    }
+}
+
+/// Why a source does not answer a rule.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Lacking(Option<String>);
+
+impl Lacking {
+    /// It holds nothing of the kind.
+    pub(super) const fn all() -> Self {
+        Self(None)
+    }
+
+    pub(super) fn because(reason: impl Into<String>) -> Self {
+        Self(Some(reason.into()))
+    }
+}
+
+impl From<Lacking> for Judged {
+    fn from(lacking: Lacking) -> Self {
+        Self {
+            reason: lacking.0,
+            ..Self::without(Code::NotInSource)
+        }
+    }
+}
+
+/// There is nothing to count.
+pub(super) fn nothing() -> Judged {
+    Judged {
+        figure: Figure {
+            n: Some(0),
+            ..Figure::default()
+        },
+        ..Judged::without(Code::NoData)
     }
 }
 
@@ -67,7 +113,8 @@ impl RateBound {
         }
     }
 
-    fn turned(self, counts: RunCounts) -> RunCounts {
+    /// The counts with hits as what must be few.
+    pub(super) fn turned(self, counts: RunCounts) -> RunCounts {
         if self.flipped {
             RunCounts {
                 kills: counts.runs - counts.worst_kills(),
@@ -78,14 +125,22 @@ impl RateBound {
         }
     }
 
+    /// A limit of the (turned) rate in the figure's unit.
+    fn back(self, limit: f64) -> f64 {
+        if self.flipped {
+            (1.0 - limit) * self.scale
+        } else {
+            limit * self.scale
+        }
+    }
+
     fn figure(self, counts: RunCounts, found: &KeyedCheck) -> Figure {
         let RateCheck { lower, upper, .. } = found.check;
-        let back = |limit: Option<f64>| limit.map(|limit| (1.0 - limit) * self.scale);
-        let up = |limit: Option<f64>| limit.map(|limit| limit * self.scale);
+        let back = |limit: Option<f64>| limit.map(|limit| self.back(limit));
         let (lower, upper) = if self.flipped {
             (back(upper), back(lower))
         } else {
-            (up(lower), up(upper))
+            (back(lower), back(upper))
         };
         let needed = match found.check.reason {
             Some(Reason::NTooSmall { need, .. }) => Some(need),
@@ -132,13 +187,44 @@ impl RateBound {
                 Some(Code::TooFew) if few_units => Some(Code::FewUnits),
                 code => code,
             },
-            parts: Vec::new(),
+            ..Judged::default()
         }
     }
 
-    /// One-sided limits of counts by unit, at this bound's level.
-    pub(super) fn limits(self, units: &[RunCounts], cluster: Cluster) -> Figure {
-        self.judge(units, cluster).figure
+    /// The same of all that a rule is about.
+    pub(super) fn judge_pool(self, pool: &Pool, cluster: Cluster) -> Judged {
+        let (counts, upper) = match pool {
+            Pool::Units(units) => return self.judge(units, cluster),
+            Pool::Limited(counts, upper) => (*counts, *upper),
+        };
+        let holds = upper.is_some_and(|upper| upper <= self.max_rate);
+        let check = RateCheck {
+            // the lower limit by unit is not known: nothing is shown to be broken
+            lower: None,
+            upper,
+            decision: if holds {
+                Decision::Pass
+            } else {
+                Decision::Inconclusive
+            },
+            reason: None,
+            ..check_rate(counts, self.max_rate, self.level)
+        };
+        let found = KeyedCheck {
+            check,
+            deff: None,
+            adjusted: true,
+        };
+        Judged {
+            figure: self.figure(counts, &found),
+            verdict: Some(if holds {
+                Verdict::Pass
+            } else {
+                Verdict::Inconclusive
+            }),
+            code: (!holds).then_some(Code::FewUnits),
+            ..Judged::default()
+        }
     }
 }
 
@@ -159,12 +245,20 @@ pub(super) fn rate(
     window_ms: Option<u64>,
     level: Level,
 ) -> Judged {
-    let Some(outcomes) = &figures.outcomes else {
-        return Judged::without(Code::NotInSource);
+    if let (Metric::FalseKillsPerHour, Some(swept)) = (rule.metric, &figures.swept) {
+        return doubted(
+            rule,
+            figures,
+            by_limits_of(rule, swept.per_hour(rule, level)),
+        );
+    }
+    let counted = match counted(rule, figures) {
+        Ok(counted) => counted,
+        Err(lacking) => return lacking.into(),
     };
-    let mut judged = under(rule, outcomes, TieRule::TimerFirst, level);
-    if outcomes.runs.iter().any(|run| run.tied) {
-        let other = under(rule, outcomes, TieRule::EventFirst, level);
+    let mut judged = under(rule, counted, TieRule::TimerFirst, level);
+    if counted.has_ties() {
+        let other = under(rule, counted, TieRule::EventFirst, level);
         if other.verdict != judged.verdict {
             (judged.verdict, judged.code) = (Some(Verdict::Inconclusive), Some(Code::TieRule));
         }
@@ -172,6 +266,11 @@ pub(super) fn rate(
     if !rule.sequence.is_empty() {
         sequence(rule, figures, window_ms, level, &mut judged);
     }
+    doubted(rule, figures, judged)
+}
+
+/// A pass on the false kills of telemetry in which killed gaps seem to be missing is none.
+fn doubted(rule: &FigureRule, figures: &Figures, mut judged: Judged) -> Judged {
     let doubted = matches!(
         rule.metric,
         Metric::FalseKillRate | Metric::FalseKillsPerHour
@@ -182,13 +281,19 @@ pub(super) fn rate(
     judged
 }
 
-fn under(rule: &FigureRule, outcomes: &Outcomes, ties: TieRule, level: Level) -> Judged {
+fn under(rule: &FigureRule, counted: Counted<'_>, ties: TieRule, level: Level) -> Judged {
     let bound = RateBound::new(rule, level);
-    let mut pooled = bound.judge(&by_unit(rule, outcomes, ties), rule.cluster);
+    let mut pooled = match counted.pool(rule, bound, ties) {
+        Ok(pool) => bound.judge_pool(&pool, rule.cluster),
+        Err(lacking) => return lacking.into(),
+    };
     let Scope::Every(key) = rule.scope else {
         return pooled;
     };
-    let groups = by_group(rule, key, outcomes, ties);
+    let groups = match counted.groups(rule, key, ties) {
+        Ok(groups) => groups,
+        Err(lacking) => return lacking.into(),
+    };
     let turned: Vec<(String, RunCounts)> = groups
         .iter()
         .map(|(name, counts)| (name.clone(), bound.turned(*counts)))
@@ -209,7 +314,7 @@ fn under(rule: &FigureRule, outcomes: &Outcomes, ties: TieRule, level: Level) ->
             name: name.clone(),
             figure: bound.figure(*counts, &alone),
             verdict,
-            lower_shared: stratum.lower_shared.map(|limit| limit * bound.scale),
+            accuses: stratum.lower_shared.map(|limit| bound.back(limit)),
         });
     }
     let worst = pooled
@@ -242,16 +347,32 @@ fn sequence(
     windows.sort_unstable_by(|left, right| right.cmp(left));
     let mut stopped = false;
     for &window in &windows {
-        let Some(outcomes) = figures.by_window.get(&window) else {
-            continue;
+        let counted = match (&figures.swept, figures.by_window.get(&window)) {
+            (None, Some(outcomes)) => Counted::Runs(outcomes, None),
+            (Some(swept), _) if swept.by_window.contains_key(&window) => {
+                Counted::Swept(swept, &swept.by_window[&window])
+            }
+            // what was not swept cannot be stepped over
+            (Some(_), _) => {
+                *judged = Judged::lacking(format!(
+                    "the sweep holds no cell that differs from the policy in a window of {} alone",
+                    duration::show(Millis::new(window))
+                ));
+                return;
+            }
+            (None, None) => continue,
         };
-        let step = under(rule, outcomes, TieRule::TimerFirst, level);
+        let step = under(rule, counted, TieRule::TimerFirst, level);
+        if step.reason.is_some() {
+            *judged = step;
+            return;
+        }
         let verdict = step.verdict.unwrap_or(Verdict::NoData);
         judged.parts.push(Part {
             name: window.to_string(),
             figure: step.figure,
             verdict,
-            lower_shared: None,
+            accuses: None,
         });
         if verdict != Verdict::Pass {
             stopped = window_ms.is_some_and(|shipped| window > shipped);

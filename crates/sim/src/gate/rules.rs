@@ -5,6 +5,7 @@ use policysim_policy::{Cause, Millis, Policy};
 
 use crate::cluster::Cluster;
 use crate::gaps::Line;
+use crate::settle::{Changes, Habits};
 use crate::stats::{Level, Prob};
 use crate::strata::StratumKey;
 
@@ -148,6 +149,38 @@ pub enum Scope {
     One(StratumKey, String),
 }
 
+/// Parents that wait, as a rule on simulated settlement describes them.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Parents {
+    /// How they behave.
+    pub habits: Habits,
+    /// What is changed of the recorded runs.
+    pub changes: Changes,
+}
+
+impl Parents {
+    /// The same with everything spelled out that is left to the policy.
+    #[must_use]
+    pub fn under(self, policy: &Policy) -> Self {
+        let habits = Habits {
+            wait: Some(self.habits.window(policy)),
+            mode: Some(self.habits.mode(policy)),
+            on_expiry: Some(self.habits.reaction(policy)),
+            ..self.habits
+        };
+        Self { habits, ..self }
+    }
+}
+
+/// Another policy over the same runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Against {
+    /// What it is called.
+    pub name: String,
+    /// The policy.
+    pub policy: Policy,
+}
+
 /// A bound on a figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FigureRule {
@@ -166,6 +199,16 @@ pub struct FigureRule {
     /// Windows declared before the data were read, ms: the policy's is judged as one of a fixed sequence from the
     /// largest down.
     pub sequence: Vec<u64>,
+    /// The policy that it is compared with, for figures of that kind.
+    pub against: Option<Against>,
+    /// The share of runs that hang, for costs.
+    pub hang_rate: Option<Prob>,
+    /// What a restart costs beyond the work lost, for costs.
+    pub restart: Millis,
+    /// The parents, for simulated settlement.
+    pub parents: Parents,
+    /// What the rule says of them, as written; empty where it says nothing.
+    pub habits: String,
     /// Which way the bound goes.
     pub bound: Bound,
     /// The bound, in the figure's base unit (share, ms, number) or as a number of times.
@@ -274,13 +317,17 @@ pub struct Needs {
     /// The policy over every run.
     pub replay: bool,
     /// Simulated parents over every run.
-    pub settlement: bool,
+    pub parents: Vec<Parents>,
+    /// Silences against the policy's window.
+    pub detector: bool,
     /// Waits and readings of the idle clock.
     pub silences: bool,
     /// A baseline.
     pub baseline: bool,
     /// The policy with each of these windows, ms, over every run.
     pub windows: Vec<u64>,
+    /// These policies over every run.
+    pub against: Vec<Policy>,
 }
 
 impl Rules {
@@ -296,17 +343,27 @@ impl Rules {
                     match figure.metric.source() {
                         Source::Policy => {}
                         Source::Replay => needs.replay = true,
-                        Source::Settlement => needs.settlement = true,
+                        Source::Detector => needs.detector = true,
+                        Source::Settlement => {
+                            if !needs.parents.contains(&figure.parents) {
+                                needs.parents.push(figure.parents);
+                            }
+                        }
                         Source::Silences => needs.silences = true,
                         Source::Telemetry => needs.data = true,
                     }
                     needs.baseline |= figure.bound.needs_baseline();
                     needs.windows.extend(&figure.sequence);
+                    if let Some(against) = &figure.against
+                        && !needs.against.contains(&against.policy)
+                    {
+                        needs.against.push(against.policy.clone());
+                    }
                 }
                 Subject::Findings(_) | Subject::Key(_) | Subject::Same(_) => {}
             }
         }
-        needs.data |= needs.replay || needs.silences || needs.settlement;
+        needs.data |= needs.replay || needs.silences || needs.detector || !needs.parents.is_empty();
         needs.windows.sort_unstable();
         needs.windows.dedup();
         needs

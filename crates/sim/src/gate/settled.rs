@@ -3,7 +3,7 @@
 use crate::cluster::Cluster;
 use crate::settle::Settlement;
 use crate::stats::verdict::RunCounts;
-use crate::stats::{Estimate, Level, Prob};
+use crate::stats::{Estimate, Level, Prob, Reason};
 
 use super::amount::Context;
 use super::check::{Code, Figure};
@@ -14,42 +14,66 @@ use super::rules::FigureRule;
 /// The most that a one-sided limit can be trusted when it is one side of a two-sided 95 % interval.
 const SIDE: &str = "0.975";
 
-/// Hangs that settle in time, of how many.
-fn share(metric: Metric, settled: &Settlement) -> Option<RunCounts> {
-    let numbers = &settled.numbers;
-    let (kills, runs) = match metric {
-        Metric::SettledInWait => (numbers.settled_in_wait, numbers.hangs_in_wait),
-        Metric::KnownInWait => (numbers.known_after[0], numbers.hangs),
+/// A figure of `settle`; `None` where it is no estimate.
+fn estimate(metric: Metric, settled: &Settlement) -> Option<Estimate> {
+    Some(match metric {
+        Metric::BlockedShare => settled.blocked,
+        Metric::ClosedRate => settled.closed,
+        Metric::DuplicatesPerRun => settled.duplicates,
+        Metric::ExpiriesPerRun => settled.expiries_per_run,
+        Metric::KnownInWait => settled.known_within[0],
+        Metric::KnownWithin2Waits => settled.known_within[1],
+        Metric::KnownWithin3Waits => settled.known_within[2],
+        Metric::MisreadRate => settled.misread,
+        Metric::SettledInWait => settled.settled_in_wait,
+        Metric::SimulatedFalseKillRate => settled.false_kills,
+        Metric::SlotsHeldShare => settled.slots_held,
+        Metric::StoppedRate => settled.stopped,
+        Metric::WaitsPerRun => settled.waits_per_run,
         _ => return None,
-    };
-    Some(RunCounts {
-        kills,
-        unresolved: 0,
-        runs,
     })
 }
 
-fn mean(metric: Metric, settled: &Settlement) -> Option<Estimate> {
-    match metric {
-        Metric::BlockedShare => Some(settled.blocked),
-        Metric::ExpiriesPerRun => Some(settled.expiries_per_run),
-        Metric::MisreadRate => Some(settled.misread),
-        Metric::SlotsHeldShare => Some(settled.slots_held),
-        _ => None,
-    }
+/// Whether a figure is a share of hangs, each for itself, so that its limits follow from counts at any level.
+const fn is_share_of_hangs(metric: Metric) -> bool {
+    matches!(
+        metric,
+        Metric::KnownInWait
+            | Metric::KnownWithin2Waits
+            | Metric::KnownWithin3Waits
+            | Metric::SettledInWait
+    )
 }
 
 /// A figure of the simulation with one-sided limits, judged where it is a share of hangs.
 pub(super) fn settled(rule: &FigureRule, context: Context<'_>) -> Judged {
-    let Some(settled) = &context.figures.settlement else {
-        return Judged::without(Code::NotInSource);
+    let found = match (
+        &context.figures.swept,
+        context.figures.settled(&rule.parents),
+    ) {
+        (Some(swept), _) => match swept.settled(rule, context.policy) {
+            Ok(found) => found,
+            Err(lacking) => return lacking.into(),
+        },
+        (None, None) => return Judged::without(Code::NotInSource),
+        (None, Some(settled)) if rule.metric == Metric::HangToKnowledge => {
+            return knowledge(rule, settled, context.level);
+        }
+        (None, Some(settled)) => {
+            let missing = || Estimate::missing(0, Reason::NoData);
+            estimate(rule.metric, settled).unwrap_or_else(missing)
+        }
     };
-    if let Some(counts) = share(rule.metric, settled) {
+    if is_share_of_hangs(rule.metric) {
+        // the point is the ratio of two counts, which it gives back
+        let hits = found.point.map_or(0.0, |point| point * found.n as f64);
+        let counts = RunCounts {
+            kills: hits.round() as u64,
+            unresolved: 0,
+            runs: found.n,
+        };
         return RateBound::new(rule, context.level).judge(&[counts], Cluster::Run);
     }
-    let Some(found) = mean(rule.metric, settled) else {
-        return Judged::without(Code::NotInSource);
-    };
     if found.n == 0 {
         return Judged::without(Code::NoData);
     }
@@ -68,8 +92,37 @@ pub(super) fn settled(rule: &FigureRule, context: Context<'_>) -> Judged {
     }
 }
 
+/// From the hang to the parent's knowledge, of the hangs that it comes to know of.
+fn knowledge(rule: &FigureRule, settled: &Settlement, level: Level) -> Judged {
+    let Some(found) = settled
+        .knowledge
+        .iter()
+        .find(|found| Some(found.p) == rule.quantile)
+    else {
+        return Judged::lacking(
+            "the simulation tells the p50 and the p99 of this, no other quantile",
+        );
+    };
+    if found.n == 0 {
+        return Judged::without(Code::NoData);
+    }
+    let enough = within(level);
+    let ms = |limit: Option<u64>| limit.map(|ms| ms as f64);
+    Judged {
+        code: (!enough).then_some(Code::TooFew),
+        figure: Figure {
+            point: ms(found.point()),
+            lower: ms(found.interval.lo).filter(|_| enough),
+            upper: ms(found.interval.up).filter(|_| enough),
+            n: Some(found.n),
+            ..Figure::default()
+        },
+        ..Judged::default()
+    }
+}
+
 /// Whether one side of a two-sided 95 % interval is a limit at `level`.
-fn within(level: Level) -> bool {
+pub(super) fn within(level: Level) -> bool {
     let side = SIDE.parse::<Prob>().unwrap_or(Prob::P95);
     level.confidence().to_f64() <= side.to_f64()
 }

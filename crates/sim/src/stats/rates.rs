@@ -207,9 +207,25 @@ pub fn max_kills(runs: u64, max_rate: f64, level: Level) -> Option<u64> {
 
 /// The chance that a policy with `true_rate` certifies `max_rate` over `runs` runs.
 pub fn pass_chance(true_rate: f64, max_rate: f64, runs: u64, level: Level) -> Option<f64> {
-    match max_kills(runs, max_rate, level) {
+    pass_chance_beside(0, true_rate, max_rate, runs, level)
+}
+
+/// The same where `unresolved` of the runs count as kills whatever they are, so that the others alone decide.
+pub fn pass_chance_beside(
+    unresolved: u64,
+    true_rate: f64,
+    max_rate: f64,
+    runs: u64,
+    level: Level,
+) -> Option<f64> {
+    let allowed = max_kills(runs, max_rate, level).and_then(|most| most.checked_sub(unresolved));
+    match allowed {
         None => Some(0.0),
-        Some(kills) => cdf_at(kills, runs, Point::new(true_rate)),
+        Some(kills) => cdf_at(
+            kills,
+            runs.saturating_sub(unresolved),
+            Point::new(true_rate),
+        ),
     }
 }
 

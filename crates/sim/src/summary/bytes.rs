@@ -12,13 +12,13 @@ use crate::run::{RecordedEnd, Run};
 use crate::staircase::{Crossings, Piece, Stop};
 
 /// What the bytes begin with; the last two are the version of the format, little-endian.
-const MAGIC: [u8; 8] = *b"psimsm\x01\x00";
+const MAGIC: [u8; 8] = *b"psimsm\x02\x00";
 
 /// Bytes that are no summary, or not one as it was written.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
 pub enum DamagedSummary {
     /// They begin differently.
-    #[error("no summary of this version, expected it to begin with psimsm and version 1")]
+    #[error("no summary of this version, expected it to begin with psimsm and version 2")]
     OtherFormat,
     /// Something is missing or was changed.
     #[error(
@@ -30,8 +30,9 @@ pub enum DamagedSummary {
 type Read<T> = Result<T, DamagedSummary>;
 
 impl Summary {
-    /// The summary as bytes; the same summary gives the same bytes.
-    pub fn to_bytes(&self) -> Vec<u8> {
+    /// The summary as bytes; the same summary gives the same bytes. `head` is what stands before them in a file: it is
+    /// not among them, and their checksum covers it.
+    pub fn to_bytes(&self, head: &[u8]) -> Vec<u8> {
         let mut texts = BTreeMap::new();
         for run in &self.runs {
             for text in texts_of(&run.head) {
@@ -48,16 +49,16 @@ impl Summary {
             out.text(text);
         }
         out.list(&self.runs, |out, run| out.run(run, &texts));
-        let sum = checksum(&out.0);
+        let sum = checksum([head, &out.0]);
         out.0.extend(sum.to_le_bytes());
         out.0
     }
 
-    /// The summary that was written as these bytes.
+    /// The summary that was written as these bytes below `head`.
     ///
     /// # Errors
-    /// When they are not exactly what was written.
-    pub fn from_bytes(bytes: &[u8]) -> Read<Self> {
+    /// When the two are not exactly what was written.
+    pub fn from_bytes(head: &[u8], bytes: &[u8]) -> Read<Self> {
         let body = bytes
             .strip_prefix(&MAGIC)
             .ok_or(DamagedSummary::OtherFormat)?;
@@ -65,7 +66,7 @@ impl Summary {
             .split_last_chunk::<8>()
             .ok_or(DamagedSummary::Changed)?;
         let whole = &bytes[..bytes.len() - 8];
-        if checksum(whole) != u64::from_le_bytes(*sum) {
+        if checksum([head, whole]) != u64::from_le_bytes(*sum) {
             return Err(DamagedSummary::Changed);
         }
         let mut reader = Reader(body);
@@ -81,9 +82,10 @@ impl Summary {
     }
 }
 
-/// FNV-1a, 64 bits: against damage, not against malice.
-fn checksum(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
+/// FNV-1a, 64 bits, over the parts in a row: against damage, not against malice.
+fn checksum(parts: [&[u8]; 2]) -> u64 {
+    let bytes = parts.into_iter().flatten();
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }

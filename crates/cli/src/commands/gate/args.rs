@@ -15,8 +15,11 @@ Examples:
   policysim gate telemetry --policy policy.toml --rules gate.toml
   policysim gate telemetry --policy policy.toml --rules gate.toml --format junit=gate.xml
   policysim gate telemetry --policy policy.toml --rules gate.toml --baseline before --explain
+  policysim gate sweep-results --policy policy.toml --rules gate.toml
   policysim gate init telemetry --policy policy.toml > rules.toml
 
+DATASET may be the folder that `sweep --out` wrote, whose cell that equals the policy is held to the rules, or a file
+of `gate summarise`; a rule that they cannot answer has no data.
 Verdicts: pass, fail, inconclusive (the data decide neither way), no_data (nothing to look at).
 Exit codes: 0 every check passes, 1 one fails, 3 none fails and one is inconclusive or has no data,
 2 usage, input or I/O error. Nothing that could not run is a pass."
@@ -32,7 +35,7 @@ pub(crate) struct GateArgs {
     /// The rules document; `gate init` writes one, `gate schema` prints what may stand in it
     #[arg(long, value_name = "FILE", required = true)]
     pub(super) rules: Option<PathBuf>,
-    /// Telemetry of before, for rules on drift and on changes
+    /// Telemetry of before, for rules on drift and on changes; a result set or a summary as well
     #[arg(long, value_name = "DATASET")]
     pub(super) baseline: Option<PathBuf>,
     /// What inconclusive checks count as, where neither rule nor document says

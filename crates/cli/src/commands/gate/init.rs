@@ -5,7 +5,9 @@ use policysim_policy::{check, duration};
 use policysim_report::gate::observed;
 use policysim_report::table::one_line;
 use policysim_report::units::wrapped_at;
-use policysim_sim::gate::{Check, Evidence, Needs, Origin, Rules, Verdict, evaluate, figures_of};
+use policysim_sim::gate::{
+    Check, Evidence, Needs, Origin, Parents, Rules, Verdict, evaluate, figures_of,
+};
 use policysim_sim::stats::{Level, runs_needed};
 use policysim_sim::strata::StratumKey;
 
@@ -40,7 +42,7 @@ pub(super) fn run(args: &InitArgs, global: &GlobalArgs) -> Result<ExitStatus> {
     let needs = Needs {
         data: true,
         replay: true,
-        settlement: true,
+        parents: vec![Parents::default()],
         silences: true,
         ..Needs::default()
     };
@@ -58,13 +60,16 @@ pub(super) fn run(args: &InitArgs, global: &GlobalArgs) -> Result<ExitStatus> {
         baseline: None,
         seed: global.seed,
     };
-    let text = document(&policy, evidence, &loaded.header.name);
+    let (text, unguarded) = document(&policy, evidence, &loaded.header.name);
     match &args.out {
         Some(out) => {
             output::write_file(out, text.as_bytes())?;
             output::say(global.quiet, &format!("wrote {}", out.display()));
         }
         None => output::print(&text)?,
+    }
+    if let Some(why) = unguarded {
+        output::say(global.quiet, &format!("warning: {why}"));
     }
     Ok(ExitStatus::Success)
 }
@@ -73,6 +78,8 @@ pub(super) fn run(args: &InitArgs, global: &GlobalArgs) -> Result<ExitStatus> {
 struct Claim {
     about: String,
     versions: Vec<String>,
+    /// It bounds the false kills of all runs.
+    on_false_kills: bool,
 }
 
 impl Claim {
@@ -80,6 +87,7 @@ impl Claim {
         Self {
             about: about.into(),
             versions: versions.into_iter().collect(),
+            on_false_kills: false,
         }
     }
 }
@@ -90,7 +98,12 @@ fn bounded(head: &str, bound: &str, amounts: &[&str]) -> Vec<String> {
     amounts.iter().map(version).collect()
 }
 
-fn document(policy: &policy_file::Loaded, evidence: Evidence<'_>, data: &str) -> String {
+/// The document, and what is to be said where none of its rules is on false kills.
+fn document(
+    policy: &policy_file::Loaded,
+    evidence: Evidence<'_>,
+    data: &str,
+) -> (String, Option<String>) {
     let mut out = format!(
         "# Rules of `policysim gate` for {} on {}.\n#\n{}\n\n",
         one_line(&policy.name),
@@ -102,19 +115,30 @@ fn document(policy: &policy_file::Loaded, evidence: Evidence<'_>, data: &str) ->
         )
     );
     out.push_str("confidence = 0.95\n# What inconclusive checks count as: report (exit 3), pass or fail.\ninconclusive = \"report\"\n");
+    let mut rules = String::new();
+    let mut guarded = false;
     for claim in claims(policy, evidence) {
-        out.push('\n');
-        out.push_str(&comment(&claim.about));
-        out.push('\n');
-        out.push_str(&decided(&claim, evidence));
+        let (text, holds) = decided(&claim, evidence);
+        guarded |= holds && claim.on_false_kills;
+        rules.push_str(&format!("\n{}\n{text}", comment(&claim.about)));
     }
+    let unguarded = (!guarded).then(|| {
+        let (loosest, _) = RATES[RATES.len() - 1];
+        format!(
+            "no rule on false kills could be written: these telemetry do not show that at most {loosest} of runs are killed though they live, so that this gate lets any window pass that the other rules allow"
+        )
+    });
+    if let Some(why) = &unguarded {
+        out.push_str(&format!("\n{}\n", comment(&format!("WARNING: {why}."))));
+    }
+    out.push_str(&rules);
     out.push('\n');
     out.push_str(&comment(
         "With --baseline DATASET, telemetry and figures can be held to what they were. Absolute and relative \
          limits are rules of their own.",
     ));
     out.push_str(BASELINE);
-    out
+    (out, unguarded)
 }
 
 /// Rules that need a baseline.
@@ -140,8 +164,9 @@ fn comment(text: &str) -> String {
     lines.join("\n")
 }
 
-/// The strictest version that holds as a rule; the one before it as a comment with what was observed.
-fn decided(claim: &Claim, evidence: Evidence<'_>) -> String {
+/// The strictest version that holds as a rule, with whether there is one; the one before it as a comment with what was
+/// observed.
+fn decided(claim: &Claim, evidence: Evidence<'_>) -> (String, bool) {
     let mut out = String::new();
     let mut refused: Option<(&String, Vec<Check>)> = None;
     let mut held = None;
@@ -167,7 +192,7 @@ fn decided(claim: &Claim, evidence: Evidence<'_>) -> String {
     if let Some(version) = held {
         out.push_str(&format!("[[rule]]\n{version}\n"));
     }
-    out
+    (out, held.is_some())
 }
 
 fn read(version: &str) -> Result<Rules> {
@@ -183,10 +208,13 @@ fn claims(policy: &policy_file::Loaded, evidence: Evidence<'_>) -> Vec<Claim> {
         ));
     }
     let rates = RATES.map(|(text, _)| text);
-    claims.push(Claim::new(
-        "Runs that the policy kills though they live.",
-        bounded("metric = \"false_kill_rate\"", "max", &rates),
-    ));
+    claims.push(Claim {
+        on_false_kills: true,
+        ..Claim::new(
+            "Runs that the policy kills though they live.",
+            bounded("metric = \"false_kill_rate\"", "max", &rates),
+        )
+    });
     for (key, groups) in StratumKey::ALL.into_iter().zip(
         evidence
             .now

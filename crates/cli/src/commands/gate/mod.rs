@@ -17,9 +17,11 @@ use crate::{data, output, policy_file, rules_file};
 mod args;
 mod init;
 mod summary;
+mod swept;
 
 pub(crate) use args::GateArgs;
 use args::{Counts, GateCommand};
+pub(crate) use summary::is_one as is_summary;
 
 /// Decides the rules and prints what became of them.
 pub(super) fn run(args: &GateArgs, global: &GlobalArgs) -> Result<ExitStatus> {
@@ -134,6 +136,15 @@ impl Side {
                 header: Some(read.header),
             });
         }
+        if let [folder] = &args.data[..]
+            && data::is_result_set(folder)
+        {
+            let read = swept::read(folder, policy, rules, needs)?;
+            return Ok(Self {
+                figures: read.figures,
+                header: Some(read.header),
+            });
+        }
         let loaded = data::load(args, global)?;
         let origin = Origin {
             lines: loaded.header.lines,
@@ -171,20 +182,23 @@ fn place(check: &Check, policy: &policy_file::Loaded, rules: &Path) -> Place {
         };
         policy.lines.iter().find(sets).map(|(_, line)| *line)
     };
-    let in_policy = check
-        .keys
-        .iter()
-        .find_map(|key| line_of(key))
-        .or_else(|| line_of("preset"));
-    match &policy.file {
-        Some(file) if !check.keys.is_empty() => Place {
-            file: file.clone(),
-            line: in_policy.or(Some(1)),
-        },
-        _ => Place {
+    let in_policy = check.keys.iter().find_map(|key| line_of(key));
+    let (Some(file), Some(key)) = (&policy.file, check.keys.first()) else {
+        return Place {
             file: rules.display().to_string(),
             line: Some(check.line),
-        },
+            inherited: None,
+        };
+    };
+    let inherited = match policy.preset {
+        _ if in_policy.is_some() => None,
+        Some(preset) => Some(format!("{key} comes from the preset {preset}")),
+        None => Some(format!("{key} has its default")),
+    };
+    Place {
+        file: file.clone(),
+        line: in_policy.or_else(|| line_of("preset")).or(Some(1)),
+        inherited,
     }
 }
 

@@ -1,6 +1,6 @@
 //! A summary file: what a gate is decided on without events, for places that must not hold logs.
 //!
-//! One line of JSON that says what it is of, then the bytes of the simulator's summary, which carry a checksum.
+//! One line of JSON that says what it is of, then the bytes of the simulator's summary, which carry a checksum of both.
 
 use std::fs;
 use std::path::Path;
@@ -16,8 +16,16 @@ use crate::args::GlobalArgs;
 use crate::exit::ExitStatus;
 use crate::{data, output, policy_file};
 
-/// How such a file begins.
-const START: &[u8] = b"{\"policysim_summary\":1,";
+/// How such a file begins, whatever its version.
+const START: &[u8] = b"{\"policysim_summary\":";
+/// The version of the file.
+const VERSION: u32 = 2;
+
+/// The part of the first line that every version has.
+#[derive(Debug, Deserialize)]
+struct Version {
+    policysim_summary: u32,
+}
 
 /// What the first line says.
 #[derive(Debug, Deserialize, Serialize)]
@@ -49,8 +57,8 @@ pub(super) struct SummaryFile {
     pub(super) summary: Summary,
 }
 
-/// Whether the file at `path` is a summary.
-pub(super) fn is_one(path: &Path) -> bool {
+/// Whether the file at `path` is a summary, of whatever version.
+pub(crate) fn is_one(path: &Path) -> bool {
     use std::io::Read;
     let mut start = vec![0; START.len()];
     let read = fs::File::open(path).and_then(|mut file| file.read_exact(&mut start));
@@ -67,10 +75,17 @@ pub(super) fn read(path: &Path) -> Result<SummaryFile> {
     let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else {
         bail!("{shown}: the summary is cut: write it again from the events");
     };
-    let head: Head = serde_json::from_slice(&bytes[..end])
-        .with_context(|| format!("{shown}: the first line is no head of a summary"))?;
+    let (line, body) = bytes.split_at(end + 1);
+    let no_head = || format!("{shown}: the first line is no head of a summary");
+    let Version { policysim_summary } = serde_json::from_slice(line).with_context(no_head)?;
+    if policysim_summary != VERSION {
+        bail!(
+            "{shown}: a summary of version {policysim_summary}, expected {VERSION}: write it again from the events"
+        );
+    }
+    let head: Head = serde_json::from_slice(line).with_context(no_head)?;
     let summary =
-        Summary::from_bytes(&bytes[end + 1..]).with_context(|| format!("cannot read {shown}"))?;
+        Summary::from_bytes(line, body).with_context(|| format!("cannot read {shown}"))?;
     if summary.runs() as u64 != head.runs {
         bail!(
             "{shown}: holds {} runs and says {}: write it again from the events",
@@ -127,7 +142,7 @@ pub(super) fn write(args: &SummaryArgs, global: &GlobalArgs) -> Result<ExitStatu
     let summary = summary_of(&loaded.fleet, &policy.policy);
     let header = loaded.header;
     let head = Head {
-        policysim_summary: 1,
+        policysim_summary: VERSION,
         policy: policy.name,
         name: header.name,
         digest: header.digest,
@@ -147,7 +162,7 @@ pub(super) fn write(args: &SummaryArgs, global: &GlobalArgs) -> Result<ExitStatu
     };
     let mut bytes = serde_json::to_vec(&head)?;
     bytes.push(b'\n');
-    bytes.extend(summary.to_bytes());
+    bytes.extend(summary.to_bytes(&bytes));
     output::write_file(&args.out, &bytes)?;
     output::print(&format!(
         "{} runs of {}, closed window {}\n",
