@@ -25,6 +25,7 @@ mod report;
 mod scenarios;
 mod settle;
 mod snapshots;
+mod summary;
 mod synth;
 mod transcripts;
 #[cfg(target_os = "linux")]

@@ -11,17 +11,15 @@ use jiff::tz::TimeZone;
 use policysim_policy::nearest;
 use policysim_report::header::DataHeader;
 use policysim_report::units::{bytes, grouped};
-use policysim_sim::gaps;
 use policysim_sim::run::{EventFlags, Fleet, RecordedEnd, Run, RunEvent, RunStatus, Symbols, Wait};
-use policysim_sim::sweep::sized_runs;
 use policysim_telemetry::{
     Arguments, Contents, Dataset, ImportRequest, InputFormat, Inputs, Manifest, Sample,
 };
 
 use crate::args::{DataArgs, GlobalArgs, ReadArgs};
-use crate::commands::gate::is_summary;
 use crate::output::say;
 use crate::progress::Bar;
+use crate::summary_file::is_one as is_summary;
 
 /// The demo: runs drawn from `data/models/adr-0129.toml` by the command that its manifest names.
 mod demo {
@@ -48,22 +46,76 @@ pub(crate) struct Loaded {
 /// # Errors
 /// One line that names the file or option and what was expected.
 pub(crate) fn load(args: &DataArgs, global: &GlobalArgs) -> Result<Loaded> {
+    open_runs(args, global)?.load()
+}
+
+/// A dataset, its runs to be read as they are needed, and what must be said of it.
+pub(crate) struct Opened {
+    /// The dataset.
+    pub(crate) dataset: Dataset,
+    /// What results say first.
+    pub(crate) header: DataHeader,
+    /// Durations without an order: waits can be described, runs cannot be replayed.
+    pub(crate) samples_only: bool,
+}
+
+/// Opens what `args` names without its events in memory; without a name, the embedded demo.
+///
+/// # Errors
+/// As [`load`].
+pub(crate) fn open_runs(args: &DataArgs, global: &GlobalArgs) -> Result<Opened> {
     refuse_results(&args.data)?;
     let (dataset, name) = open(args, global)?;
     // A dataset's warnings were said when it was imported, and stand in its manifest.
     if !matches!(Arguments::tell(&args.data), Ok(Arguments::Dataset(_))) {
         say_warnings(dataset.manifest(), WARNINGS_SHOWN, global);
     }
-    let loaded = into_memory(&dataset, name)?;
+    let samples_only = dataset.manifest().contents == Contents::Samples;
+    let mut heads = Heads::default();
+    dataset.each_head(|run| heads.add(run))?;
+    let header = header(dataset.manifest(), name, &heads);
     let windowed = args.read.since.is_some() || args.read.until.is_some();
-    if windowed && loaded.header.runs == 0 {
+    if windowed && header.runs == 0 {
         bail!(
             "no run of {} starts between --since and --until; without them there are {}",
-            loaded.header.name,
+            header.name,
             grouped(dataset.manifest().totals.n_runs)
         );
     }
-    Ok(loaded)
+    Ok(Opened {
+        dataset,
+        header,
+        samples_only,
+    })
+}
+
+impl Opened {
+    /// Reads all of it into memory.
+    ///
+    /// # Errors
+    /// When the dataset does not read.
+    pub(crate) fn load(&self) -> Result<Loaded> {
+        let mut header = self.header.clone();
+        let fleet = if self.samples_only {
+            let samples = self.dataset.samples()?;
+            let caveat = format!(
+                "{} samples without their order: waits can be described, runs cannot be replayed.",
+                samples.len()
+            );
+            header.caveats.insert(0, caveat);
+            of_samples(&samples)
+        } else {
+            Fleet {
+                runs: self.dataset.fleet()?,
+                symbols: self.dataset.symbols().clone(),
+            }
+        };
+        Ok(Loaded {
+            fleet,
+            header,
+            samples_only: self.samples_only,
+        })
+    }
 }
 
 /// Whether `path` is a folder into which a sweep wrote its results.
@@ -80,7 +132,7 @@ pub(crate) fn refuse_results(paths: &[PathBuf]) -> Result<()> {
         let shown = path.display();
         if is_summary(path) {
             bail!(
-                "{shown} is a summary of `policysim gate summarise`, which holds no events: `policysim gate {shown} --policy POLICY --rules FILE` reads it, alone; here the dataset or the logs are needed"
+                "{shown} is a summary of `policysim gate summarise`, which holds no events: `policysim gate {shown} --policy POLICY --rules FILE` and `policysim sweep {shown}` read it, alone; here the dataset or the logs are needed"
             );
         }
         if is_result_set(path) {
@@ -238,7 +290,11 @@ fn instant(option: &str, text: Option<&str>) -> Result<Option<i64>> {
     Ok(Some(stamp.as_millisecond()))
 }
 
-fn refuse_reading_options(args: &DataArgs, because: &str) -> Result<()> {
+/// Refuses options that say how logs are read where none are.
+///
+/// # Errors
+/// When one is given.
+pub(crate) fn refuse_reading_options(args: &DataArgs, because: &str) -> Result<()> {
     let read = &args.read;
     let given = [
         (args.input_format.is_some(), "--input-format"),
@@ -270,24 +326,6 @@ fn shown_name(paths: &[PathBuf]) -> String {
     }
 }
 
-fn into_memory(dataset: &Dataset, name: String) -> Result<Loaded> {
-    let manifest = dataset.manifest();
-    let samples_only = manifest.contents == Contents::Samples;
-    let fleet = if samples_only {
-        of_samples(&dataset.samples()?)
-    } else {
-        Fleet {
-            runs: dataset.fleet()?,
-            symbols: dataset.symbols().clone(),
-        }
-    };
-    Ok(Loaded {
-        header: header(manifest, name, &fleet, samples_only),
-        fleet,
-        samples_only,
-    })
-}
-
 /// A row outside any run per sample, so that one code describes waits wherever they come from.
 fn of_samples(samples: &[Sample]) -> Fleet {
     let mut symbols = Symbols::default();
@@ -317,35 +355,57 @@ fn of_samples(samples: &[Sample]) -> Fleet {
     Fleet { runs, symbols }
 }
 
-fn header(manifest: &Manifest, name: String, fleet: &Fleet, samples_only: bool) -> DataHeader {
-    let mut caveats = Vec::new();
-    if samples_only {
-        caveats.push(format!(
-            "{} samples without their order: waits can be described, runs cannot be replayed.",
-            fleet.runs.len()
-        ));
+/// Counts of runs without their events.
+#[derive(Default)]
+struct Heads {
+    runs: u64,
+    unanswered: u64,
+    open: u64,
+    hung: u64,
+    /// The first and the last start of a dated run, ms since the Unix epoch.
+    window: Option<(i64, i64)>,
+}
+
+impl Heads {
+    fn add(&mut self, run: &Run) {
+        match run.status {
+            RunStatus::Run => self.runs += 1,
+            RunStatus::Unanswered => {
+                self.unanswered += 1;
+                return;
+            }
+            RunStatus::Outside => return,
+        }
+        match run.end {
+            RecordedEnd::OpenInModel | RecordedEnd::OpenInTool => self.open += 1,
+            RecordedEnd::Hung => self.hung += 1,
+            _ => {}
+        }
+        let started = run.started_at_ms;
+        if started != 0 {
+            let (first, last) = self.window.unwrap_or((started, started));
+            self.window = Some((first.min(started), last.max(started)));
+        }
     }
+}
+
+fn header(manifest: &Manifest, name: String, heads: &Heads) -> DataHeader {
+    let mut caveats = Vec::new();
     if let Some(origin) = manifest.origin.get("caveats") {
         caveats.extend(origin.lines().map(str::to_owned));
     }
-    let open = |run: &&Run| {
-        run.status == RunStatus::Run
-            && matches!(run.end, RecordedEnd::OpenInModel | RecordedEnd::OpenInTool)
-    };
-    let (first_day, last_day) = gaps::window(fleet).map_or_else(
+    let (first_day, last_day) = heads.window.map_or_else(
         || (String::new(), String::new()),
         |(first, last)| (day(first), day(last)),
     );
     DataHeader {
         name,
         digest: manifest.digest.clone(),
-        runs: gaps::count_status(fleet, RunStatus::Run),
+        runs: heads.runs,
         sources: manifest.sources.len() as u64,
-        unanswered: gaps::count_status(fleet, RunStatus::Unanswered),
-        open_runs: fleet.runs.iter().filter(open).count() as u64,
-        hung: sized_runs(fleet)
-            .filter(|run| run.end == RecordedEnd::Hung)
-            .count() as u64,
+        unanswered: heads.unanswered,
+        open_runs: heads.open,
+        hung: heads.hung,
         first_day,
         last_day,
         malformed_lines: manifest.totals.lines.malformed,

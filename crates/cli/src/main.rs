@@ -9,6 +9,7 @@ mod output;
 mod policy_file;
 mod progress;
 mod rules_file;
+mod summary_file;
 
 use std::ffi::OsString;
 

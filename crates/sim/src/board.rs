@@ -3,12 +3,14 @@
 //! Candidates of one structure that differ in nothing but the idle window are a line, its windows the places on it, by
 //! length. What a run does is the same over whole ranges of places, so that it is noted at the two ends of each.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use policysim_policy::Cause;
 
+use crate::detections::{After, Changes, Running};
 use crate::tally::{CellCounts, Part, Tally, Units};
+use crate::unit_steps::{UnitStep, UnitSteps, UnitWalk};
 
 /// The two halves of the runs; a run counts in one.
 pub(crate) const PARTS: usize = 2;
@@ -23,14 +25,14 @@ pub(crate) struct Step {
 }
 
 impl Step {
-    fn add(&mut self, other: &Self, sign: i64) {
+    pub(crate) fn add(&mut self, other: &Self, sign: i64) {
         self.false_kills += sign * other.false_kills;
         self.unresolved_kills += sign * other.unresolved_kills;
         self.unresolved_survivals += sign * other.unresolved_survivals;
         self.ties += sign * other.ties;
     }
 
-    const fn tally(&self, runs: u64) -> Tally {
+    pub(crate) const fn tally(&self, runs: u64) -> Tally {
         Tally {
             runs,
             false_kills: self.false_kills as u64,
@@ -106,7 +108,7 @@ pub(crate) struct Slots {
 }
 
 /// The lines of one structure.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Board {
     /// Places on a line, and one more for the ends of ranges.
     stride: usize,
@@ -118,8 +120,8 @@ pub(crate) struct Board {
     sums: Vec<[Linear; 3]>,
     /// By cause; empty where nothing was killed by it.
     kills: Vec<Vec<i64>>,
-    detections: Vec<Vec<u64>>,
-    units: BTreeMap<(usize, i64), BTreeMap<u32, Step>>,
+    detections: Changes,
+    units: UnitSteps,
 }
 
 fn note<T: Copy>(column: &mut [T], range: &Range<usize>, add: impl Fn(&mut T, i64)) {
@@ -137,9 +139,19 @@ impl Board {
             whole: vec![Whole::default(); cells],
             sums: vec![[Linear::default(); 3]; PARTS * cells],
             kills: vec![Vec::new(); Cause::ALL.len()],
-            detections: vec![Vec::new(); cells],
-            units: BTreeMap::new(),
+            detections: Changes::new(cells),
+            units: UnitSteps::default(),
         }
+    }
+
+    /// What is counted of every independent unit, in the order of the places, and the places of a line.
+    pub(crate) fn units(&self) -> (Vec<UnitStep>, usize) {
+        (self.units.in_order(), self.stride)
+    }
+
+    /// Whether detection times are told from buckets.
+    pub(crate) const fn is_coarse(&self) -> bool {
+        self.detections.is_coarse()
     }
 
     const fn cells(&self) -> usize {
@@ -174,9 +186,9 @@ impl Board {
             let steps = &mut steps[slots.part * cells..][..cells];
             note(steps, &range, |slot, end| slot.add(step, sign * end));
         }
-        let unit = self.units.entry((slots.part, slots.unit)).or_default();
-        unit.entry(range.start as u32).or_default().add(step, sign);
-        unit.entry(range.end as u32).or_default().add(step, -sign);
+        for (cell, sign) in [(range.start, sign), (range.end, -sign)] {
+            self.units.add(cell, slots.unit, slots.part, step, sign);
+        }
     }
 
     pub(crate) fn add_whole(
@@ -225,9 +237,12 @@ impl Board {
         }
     }
 
-    pub(crate) fn add_detection(&mut self, line: usize, place: usize, ms: u64) {
-        let cell = line * self.stride + place;
-        self.detections[cell].push(ms);
+    /// A hung run is detected at all `places`.
+    pub(crate) fn add_detection(&mut self, line: usize, places: &Range<usize>, after: After) {
+        if !places.is_empty() {
+            let range = self.range(line, places);
+            self.detections.add(&range, after);
+        }
     }
 
     /// Takes in `other`, whose group `i` is `groups[i]` here.
@@ -262,15 +277,8 @@ impl Board {
                 }
             }
         }
-        for (mine, theirs) in self.detections.iter_mut().zip(other.detections) {
-            mine.extend(theirs);
-        }
-        for (key, theirs) in other.units {
-            let mine = self.units.entry(key).or_default();
-            for (cell, step) in theirs {
-                mine.entry(cell).or_default().add(&step, 1);
-            }
-        }
+        self.detections.merge(other.detections);
+        self.units.merge(other.units);
     }
 }
 
@@ -296,6 +304,9 @@ pub(crate) struct Walk<'a> {
     whole: Whole,
     sums: [[Linear; 3]; PARTS],
     kills: [i64; Cause::ALL.len()],
+    detections: Running,
+    /// The strata of the last cell, of all runs and of the second part, as long as nothing changes in them.
+    strata: [Option<Arc<[Tally]>>; 2],
 }
 
 impl<'a> Walk<'a> {
@@ -308,6 +319,8 @@ impl<'a> Walk<'a> {
             whole: Whole::default(),
             sums: [[Linear::default(); 3]; PARTS],
             kills: [0; Cause::ALL.len()],
+            detections: Running::default(),
+            strata: [None, None],
         }
     }
 
@@ -318,8 +331,11 @@ impl<'a> Walk<'a> {
             let (cell, cells) = (line * board.stride + self.place, board.cells());
             for (sum, steps) in self.groups.iter_mut().zip(&board.groups) {
                 for (part, sum) in sum.iter_mut().enumerate() {
-                    if let Some(step) = steps.get(part * cells + cell) {
+                    if let Some(step) = steps.get(part * cells + cell)
+                        && *step != Step::default()
+                    {
                         sum.add(step, 1);
+                        self.strata = [None, None];
                     }
                 }
             }
@@ -332,24 +348,39 @@ impl<'a> Walk<'a> {
             for (sum, kills) in self.kills.iter_mut().zip(&board.kills) {
                 *sum += kills.get(cell).copied().unwrap_or(0);
             }
+            self.detections.step(&board.detections, cell);
         }
         self.place += 1;
     }
 
     /// The cell of the place taken in last; `units` walks the same line.
-    pub(crate) fn cell(&self, window_ms: u64, frame: &Frame<'_>, units: &UnitWalk) -> CellCounts {
-        let part = |parts: &[usize]| {
-            let group = |group: usize| {
-                let mut step = Step::default();
-                let mut runs = 0;
-                for &part in parts {
-                    if let Some(steps) = self.groups.get(group) {
-                        step.add(&steps[part], 1);
-                    }
-                    runs += frame.runs[group][part];
+    pub(crate) fn cell(
+        &mut self,
+        window_ms: u64,
+        frame: &Frame<'_>,
+        units: &mut UnitWalk<'_>,
+    ) -> CellCounts {
+        let coarse = self.board.is_coarse();
+        let detections = self.detections.told(window_ms, coarse);
+        let groups = &self.groups;
+        let group = |parts: &[usize], group: usize| {
+            let mut step = Step::default();
+            let mut runs = 0;
+            for &part in parts {
+                if let Some(steps) = groups.get(group) {
+                    step.add(&steps[part], 1);
                 }
-                step.tally(runs)
-            };
+                runs += frame.runs[group][part];
+            }
+            step.tally(runs)
+        };
+        let mut strata = std::mem::take(&mut self.strata);
+        let mut part = |parts: &[usize]| {
+            let known = &mut strata[usize::from(parts.len() == 1)];
+            let strata = known.get_or_insert_with(|| {
+                let numbers = frame.groups[1..].iter();
+                numbers.map(|&number| group(parts, number)).collect()
+            });
             let sum = |sum: Sum| {
                 let parts = parts
                     .iter()
@@ -357,40 +388,33 @@ impl<'a> Walk<'a> {
                 parts.sum()
             };
             Part {
-                tally: group(frame.groups[0]),
+                tally: group(parts, frame.groups[0]),
                 hung: parts.iter().map(|&part| frame.hung[part]).sum(),
                 slot_lost_ms: sum(Sum::SlotLost),
                 work_lost_ms: sum(Sum::WorkLost),
                 doubtful_work_ms: sum(Sum::DoubtfulWork),
-                strata: frame.groups[1..]
-                    .iter()
-                    .map(|&number| group(number))
-                    .collect(),
+                strata: Arc::clone(strata),
                 units: Units::default(),
             }
         };
-        let mut detection_ms: Vec<u64> = Vec::new();
-        for line in self.lines.into_iter().flatten() {
-            let cell = line * self.board.stride + self.place - 1;
-            detection_ms.extend(&self.board.detections[cell]);
-        }
-        detection_ms.sort_unstable();
         let mut all = part(&[0, 1]);
         all.units = units.units(false);
+        let certify = if frame.split {
+            Part {
+                units: units.units(true),
+                ..part(&[1])
+            }
+        } else {
+            all.clone()
+        };
+        self.strata = strata;
         CellCounts {
-            certify: if frame.split {
-                Part {
-                    units: units.units(true),
-                    ..part(&[1])
-                }
-            } else {
-                all.clone()
-            },
+            certify,
             kills: self.kills.map(|kills| kills as u64),
             true_kills: self.whole.true_kills as u64,
             hung_killed_early: self.whole.hung_killed_early as u64,
             hung_missed: self.whole.hung_missed as u64,
-            detection_ms,
+            detections,
             against_base: crate::stats::paired::Discordant {
                 runs: all.tally.runs,
                 only_first: self.whole.base_only as u64,
@@ -398,63 +422,5 @@ impl<'a> Walk<'a> {
             },
             all,
         }
-    }
-}
-
-/// The independent units of the cells along a line.
-pub(crate) struct UnitWalk {
-    units: Vec<i64>,
-    steps: Vec<[Step; PARTS]>,
-    /// Place, unit, part and what changes there, by falling place.
-    changes: Vec<(usize, usize, usize, Step)>,
-    place: usize,
-}
-
-impl UnitWalk {
-    pub(crate) fn new(board: &Board, line: usize, shared: Option<usize>) -> Self {
-        let mut units: Vec<i64> = board.units.keys().map(|(_, unit)| *unit).collect();
-        units.sort_unstable();
-        units.dedup();
-        let mut changes = Vec::new();
-        for (&(part, unit), steps) in &board.units {
-            let unit = units.partition_point(|known| *known < unit);
-            for line in [Some(line), shared].into_iter().flatten() {
-                let first = (line * board.stride) as u32;
-                for (cell, step) in steps.range(first..first + board.stride as u32) {
-                    changes.push(((cell - first) as usize, unit, part, *step));
-                }
-            }
-        }
-        changes.sort_unstable_by_key(|change| std::cmp::Reverse(change.0));
-        Self {
-            steps: vec![[Step::default(); PARTS]; units.len()],
-            units,
-            changes,
-            place: 0,
-        }
-    }
-
-    /// Takes in the next place.
-    pub(crate) fn step(&mut self) {
-        while let Some((_, unit, part, step)) =
-            self.changes.pop_if(|(place, ..)| *place == self.place)
-        {
-            self.steps[unit][part].add(&step, 1);
-        }
-        self.place += 1;
-    }
-
-    /// The units of the place taken in last, of all runs or of the second half alone.
-    pub(crate) fn units(&self, certify: bool) -> Units {
-        let units = self.units.iter().zip(&self.steps);
-        units
-            .filter_map(|(&unit, [select, second])| {
-                let mut step = *second;
-                if !certify {
-                    step.add(select, 1);
-                }
-                (step != Step::default()).then(|| (unit, step.tally(0)))
-            })
-            .collect()
     }
 }

@@ -191,7 +191,8 @@ fn detection(cell: &CellCounts, window: Option<Millis>, ranks: &mut RankTable) -
     if cell.all.hung == 0 {
         return window.map_or(Detection::Never, Detection::ClosedForm);
     }
-    let mut quantile = |p| ranks.quantile(&cell.detection_ms, p);
+    let times = cell.detections.counts();
+    let mut quantile = |p| ranks.quantile_of_counts(&times, p);
     Detection::Measured {
         p50: quantile(Prob::P50),
         p99: quantile(Prob::P99),

@@ -1,5 +1,7 @@
 //! Runs that may share their fate: what is taken as independent of each other.
 
+use std::sync::Arc;
+
 use crate::run::Run;
 use crate::stats::choice::fnv1a;
 use crate::sweep::day;
@@ -46,7 +48,7 @@ impl Cluster {
 }
 
 /// The key of a run's session, or its own name where it has none.
-pub fn session_key(run: &Run) -> &str {
+pub fn session_key(run: &Run) -> &Arc<str> {
     if run.session.is_empty() {
         &run.name
     } else {

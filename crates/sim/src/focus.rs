@@ -1,16 +1,18 @@
 //! The cell that a sweep is about (the recommended one, else the nearest) with the intervals that only resampling gives.
 
-use policysim_policy::Policy;
+use policysim_policy::{Millis, Policy};
 
 use crate::certify::Evidence;
 use crate::hang_cost::{HangCost, Unaware};
-use crate::resampled::{
-    DetectorLimits, SessionCosts, detector_limits, session_costs, session_silences,
-};
-use crate::run::{Fleet, Run};
+use crate::look::{Asked, Gaps, LEVELS, Seen, Totals, look, look_at_summary};
+use crate::resampled::{DetectorLimits, SessionCost, SessionCosts, detector_limits_of};
+use crate::scan::Scan;
 use crate::stats::bootstrap::{Bootstrap, Resampling};
 use crate::stats::choice::Half;
-use crate::sweep::{Candidate, half_of};
+use crate::stats::clusters::proxy_levels;
+use crate::stats::traps::Heap;
+use crate::summary::{NeedsEvents, Summary};
+use crate::sweep::{Question, Swept, settling_lag};
 
 /// What the focus cell is compared with on cost.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -49,25 +51,148 @@ pub struct Focus {
     pub detector: Option<DetectorLimits>,
 }
 
-/// Resamples the focus cell of `cost`; `None` where a sweep has none.
+/// What a sweep has found before its runs are looked at by session.
+#[derive(Clone, Copy, Debug)]
+pub struct Found<'a> {
+    /// What windows cost, and the focus cell.
+    pub cost: &'a HangCost,
+    /// How long a hang goes on until the parent knows, where that was simulated.
+    pub unaware: &'a Unaware,
+    /// The runs that verdicts are given on.
+    pub evidence: &'a Evidence,
+}
+
+/// What only a second scan of the runs can say, by session.
+#[derive(Clone, Debug)]
+pub struct SecondLook {
+    /// The focus cell's intervals; `None` where a sweep has no focus.
+    pub focus: Option<Focus>,
+    /// By heap: when the first run with a reading in it started, ms since the epoch.
+    pub first_seen_ms: Vec<Option<i64>>,
+    /// Whether every session was a unit of its own; otherwise groups of whole sessions were.
+    pub exact: bool,
+}
+
+/// Reads the runs of `source` once more: for the focus cell of `cost`, which is resampled by session, and for when the
+/// readings of `heaps` began. Without both there is nothing to read for.
 ///
-/// `how` draws with the seed by which sessions are halved. Rivals are the base, and the cell that is the cheapest where that is another.
-pub fn focus(
-    fleet: &Fleet,
-    base: &Policy,
-    candidates: &[Candidate],
-    (cost, unaware): (&HangCost, &Unaware),
-    evidence: &Evidence,
+/// `how` draws with the seed by which sessions are halved. Rivals are the base, and the cell that is the cheapest where
+/// that is another.
+///
+/// # Errors
+/// When a batch cannot be read.
+pub fn second_look<S: Scan>(
+    source: &S,
+    question: &Question<'_>,
+    swept: &Swept,
+    found: Found<'_>,
+    heaps: &[Heap],
+    how: Resampling,
+) -> Result<SecondLook, S::Error> {
+    let eyes = |asked: &Asked<'_>| look(source, asked);
+    with(eyes, true, question, swept, found, heaps, how)
+}
+
+/// The same of a summary: without figures of the focus cell as a failure detector, which need the gaps of each session.
+///
+/// # Errors
+/// When the focus cell, or a rival, is not answered from the summary.
+pub fn second_look_at_summary(
+    summary: &Summary,
+    question: &Question<'_>,
+    swept: &Swept,
+    found: Found<'_>,
+    how: Resampling,
+) -> Result<SecondLook, NeedsEvents> {
+    let eyes = |asked: &Asked<'_>| look_at_summary(summary, asked);
+    with(eyes, false, question, swept, found, &[], how)
+}
+
+fn with<E>(
+    eyes: impl FnOnce(&Asked<'_>) -> Result<Seen, E>,
+    sees_gaps: bool,
+    question: &Question<'_>,
+    swept: &Swept,
+    found: Found<'_>,
+    heaps: &[Heap],
+    how: Resampling,
+) -> Result<SecondLook, E> {
+    let cost = found.cost;
+    let cell = cost.focus.map(|focus| focus.cell);
+    if cell.is_none() && heaps.is_empty() {
+        return Ok(SecondLook {
+            focus: None,
+            first_seen_ms: Vec::new(),
+            exact: true,
+        });
+    }
+    let policy = |cell: usize| &question.candidates[cell].policy;
+    let mut rivals = vec![(Rival::Base, question.base)];
+    if let Ok(cheapest) = cost.cheapest
+        && Some(cheapest.cell) != cell
+    {
+        rivals.push((Rival::Cell(cheapest.cell), policy(cheapest.cell)));
+    }
+    let asked = Asked {
+        base: question.base,
+        policies: cell
+            .map(|cell| {
+                let rivals = rivals.iter().map(|(_, policy)| *policy);
+                std::iter::once(policy(cell)).chain(rivals).collect()
+            })
+            .unwrap_or_default(),
+        restart: cost.options.restart,
+        seed: how.seed,
+        levels: cell.map_or([None; LEVELS], |cell| proxy_levels(&swept.gaps_of(cell))),
+        ranges: heaps
+            .iter()
+            .map(|heap| (heap.min_ms, heap.max_ms))
+            .collect(),
+    };
+    let seen = eyes(&asked)?;
+    let mut focus = resampled(&asked, &seen, found, &rivals, how);
+    if let Some(focus) = focus.as_mut().filter(|_| !sees_gaps) {
+        focus.detector = None;
+    }
+    Ok(SecondLook {
+        focus,
+        exact: seen.sessions.is_exact(),
+        first_seen_ms: seen.first_ms,
+    })
+}
+
+fn resampled(
+    asked: &Asked<'_>,
+    seen: &Seen,
+    found: Found<'_>,
+    rivals: &[(Rival, &Policy)],
     how: Resampling,
 ) -> Option<Focus> {
-    let (cell, hang_rate) = cost.focus.map(|focus| (focus.cell, focus.hang_rate))?;
-    let policy = &candidates[cell].policy;
-    let half = |half: Half| move |run: &Run| half_of(run, how.seed) == half;
-    let everyone = |_: &Run| true;
-    let on = |policy: &Policy, hang_ms: Option<u64>, keep: &(dyn Fn(&Run) -> bool + Sync)| {
-        session_costs(fleet, policy, cost.options.restart, keep).with_hangs_of(hang_ms)
+    let evidence = found.evidence;
+    let (cell, hang_rate) = found
+        .cost
+        .focus
+        .map(|focus| (focus.cell, focus.hang_rate))?;
+    let policy = *asked.policies.first()?;
+    let costs = |index: usize, half: Option<Half>| {
+        let sessions = seen.sessions.iter();
+        let sessions = sessions.filter(|(of, _)| half.is_none_or(|half| half == *of));
+        let price = |(_, totals): (Half, &Totals)| SessionCost {
+            runs: totals.runs,
+            false_kill_cost_ms: totals.costs[index].false_kill_ms,
+            hung: totals.hung,
+            slot_lost_ms: totals.costs[index].slot_lost_ms,
+        };
+        let policy = asked.policies[index];
+        let window = policy.idle.window.unwrap_or(Millis::MAX);
+        let unseen_ms = window.plus(settling_lag(policy)).as_u64();
+        let hang_ms = match index.checked_sub(1).map(|rival| rivals[rival].0) {
+            None => found.unaware.of_cell(cell),
+            Some(Rival::Base) => found.unaware.of_base(),
+            Some(Rival::Cell(cell)) => found.unaware.of_cell(cell),
+        };
+        SessionCosts::new(sessions.map(price).collect(), unseen_ms).with_hangs_of(hang_ms)
     };
-    let own_ms = unaware.of_cell(cell);
     let sampled = |costs: &SessionCosts| {
         Some(Sampled {
             point_ms: costs.per_run_ms(hang_rate)?,
@@ -75,54 +200,42 @@ pub fn focus(
             sessions: costs.len(),
         })
     };
-    let (ranked, certify) = if evidence.is_split() {
+    let (ranked, certify, judged_half) = if evidence.is_split() {
+        let certify = costs(0, Some(Half::Certify));
         (
-            on(policy, own_ms, &half(Half::Select)),
-            Some(on(policy, own_ms, &half(Half::Certify))),
+            costs(0, Some(Half::Select)),
+            Some(certify),
+            Some(Half::Certify),
         )
     } else {
-        (on(policy, own_ms, &everyone), None)
+        (costs(0, None), None, None)
     };
-    let mut rivals = vec![(Rival::Base, base)];
-    if let Ok(cheapest) = cost.cheapest
-        && cheapest.cell != cell
-    {
-        rivals.push((
-            Rival::Cell(cheapest.cell),
-            &candidates[cheapest.cell].policy,
-        ));
-    }
     let judged = certify.as_ref().unwrap_or(&ranked);
     let against = rivals
-        .into_iter()
-        .filter(|(_, rival)| *rival != policy)
-        .filter_map(|(rival, other)| {
-            let hang_ms = match rival {
-                Rival::Base => unaware.of_base(),
-                Rival::Cell(cell) => unaware.of_cell(cell),
-            };
-            let other = if evidence.is_split() {
-                on(other, hang_ms, &half(Half::Certify))
-            } else {
-                on(other, hang_ms, &everyone)
-            };
+        .iter()
+        .enumerate()
+        .filter(|(_, (_, rival))| *rival != policy)
+        .filter_map(|(index, (rival, _))| {
+            let other = costs(index + 1, judged_half);
             let sampled = Sampled {
                 point_ms: judged.per_run_ms(hang_rate)? - other.per_run_ms(hang_rate)?,
                 spread: judged.difference(&other, hang_rate, how),
                 sessions: judged.len(),
             };
-            Some((rival, sampled))
+            Some((*rival, sampled))
         })
         .collect();
+    let detector = policy.idle.window.map(|_| {
+        let gaps = seen.sessions.iter().map(|(_, totals)| totals.gaps);
+        let gaps: Vec<Gaps> = gaps.filter(|gaps| gaps.n > 0).collect();
+        detector_limits_of(&gaps, asked.levels.map(|level| level.is_some()), how)
+    });
     Some(Focus {
         cell,
         hang_rate,
         ranked: sampled(&ranked),
         certify: certify.as_ref().and_then(sampled),
         against,
-        detector: policy
-            .idle
-            .window
-            .map(|window| detector_limits(&session_silences(fleet, policy), window.as_u64(), how)),
+        detector,
     })
 }

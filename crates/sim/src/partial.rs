@@ -3,13 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::board::{Board, Frame, PARTS, Slots, UnitWalk, Walk};
+use crate::board::{Board, Frame, PARTS, Slots, Walk};
 use crate::cluster::Cluster;
+use crate::gaps::counted::Readings;
 use crate::plan::Plan;
 use crate::run::{RecordedEnd, Run};
 use crate::strata::StratumKey;
 use crate::stretches::Stretches;
 use crate::tally::CellCounts;
+use crate::unit_steps::UnitWalk;
 
 /// How a sweep was answered.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -38,6 +40,8 @@ pub struct SweepPartial {
     pub(crate) direct: Board,
     /// What the idle clock reads under each structure.
     pub(crate) stretches: Vec<Stretches>,
+    /// What findings need beside, under the structure of the base.
+    pub(crate) readings: Readings,
     /// Active time of all runs, ms.
     pub(crate) active_ms: u128,
     /// Runs not labelled as hung, by independent unit and half.
@@ -61,6 +65,7 @@ impl SweepPartial {
                 .collect(),
             direct: Board::new(plan.direct.len(), 1),
             stretches: vec![Stretches::default(); plan.structures.len()],
+            readings: Readings::default(),
             active_ms: 0,
             units: BTreeMap::new(),
             work: Work::default(),
@@ -131,6 +136,7 @@ impl SweepPartial {
         for (mine, theirs) in self.stretches.iter_mut().zip(&other.stretches) {
             mine.merge(theirs);
         }
+        self.readings.merge(other.readings);
         self.active_ms += other.active_ms;
         for (unit, theirs) in other.units {
             let mine = self.units.entry(unit).or_default();
@@ -179,6 +185,7 @@ impl SweepPartial {
         };
         let mut cells = vec![CellCounts::default(); plan.candidates];
         for (lines, board) in plan.structures.iter().zip(&self.boards) {
+            let (of_units, stride) = board.units();
             for (number, line) in lines.lines.iter().enumerate() {
                 let shared = line.family.map(|family| lines.shared(family));
                 let mut asked = vec![Vec::new(); lines.places()];
@@ -186,23 +193,24 @@ impl SweepPartial {
                     asked[place].push(candidate);
                 }
                 let mut walk = Walk::new(board, number, shared);
-                let mut units = UnitWalk::new(board, number, shared);
+                let mut units = UnitWalk::new(&of_units, stride, number, shared);
                 for (place, candidates) in asked.iter().enumerate() {
                     walk.step();
                     units.step();
                     for &candidate in candidates {
                         let window_ms = lines.windows.get(place).copied().unwrap_or(0);
-                        cells[candidate] = walk.cell(window_ms, &frame, &units);
+                        cells[candidate] = walk.cell(window_ms, &frame, &mut units);
                     }
                 }
             }
         }
+        let (of_units, stride) = self.direct.units();
         for (number, direct) in plan.direct.iter().enumerate() {
             let mut walk = Walk::new(&self.direct, number, None);
-            let mut units = UnitWalk::new(&self.direct, number, None);
+            let mut units = UnitWalk::new(&of_units, stride, number, None);
             walk.step();
             units.step();
-            cells[direct.candidate] = walk.cell(0, &frame, &units);
+            cells[direct.candidate] = walk.cell(0, &frame, &mut units);
         }
         cells
     }

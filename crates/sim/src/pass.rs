@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
-use policysim_policy::{Cause, Millis, Policy, Silence};
+use policysim_policy::{Cause, Millis, Policy};
 
 use crate::board::{Board, Linear, Slots, Step, Sum, Whole};
+use crate::detections::After;
 use crate::judgement::Judgement;
 use crate::ledger::ActiveTime;
 use crate::life::Life;
@@ -21,7 +22,7 @@ use crate::stretches::{OfRun, Stretches};
 pub(crate) struct Scratch {
     pub(crate) found: Vec<Crossings>,
     pub(crate) active: ActiveTime,
-    of_run: OfRun,
+    pub(crate) of_run: OfRun,
     slots: Slots,
     tied: Vec<Tied>,
 }
@@ -64,38 +65,42 @@ impl Plan {
     ) {
         partial.work.events += run.len() as u64;
         partial.work.passes += self.structures.len() as u64;
-        let life = self.read(run, symbols, scratch, &mut partial.stretches);
-        let once = Once {
-            role: &run.head.role,
-            times: run.t_ms(),
-            events: Some((run, symbols)),
-            whole: None,
-            replays: 0,
-            is_stuck: false,
-        };
+        let readings = &mut partial.readings;
+        let (life, _) = self.read(run, symbols, scratch, &mut partial.stretches, |of_run| {
+            readings.add(run.head, of_run, run.suspected_suspends())
+        });
+        let once = Once::of(run, symbols);
         self.tally(run.head, &life, once, part, partial, scratch);
     }
 
-    /// Reads `run` under every structure, into the memory of the run read before.
-    pub(crate) fn read(
+    /// Reads `run` under every structure, into the memory of the run read before; `of_base` gets what it reads under
+    /// the structure of the base, and its answer is handed on.
+    pub(crate) fn read<T: Default>(
         &self,
         run: &RunView<'_>,
         symbols: &Symbols,
         scratch: &mut Scratch,
         stretches: &mut [Stretches],
-    ) -> Life {
+        of_base: impl FnOnce(&OfRun) -> T,
+    ) -> (Life, T) {
+        let (mut of_base, mut told) = (Some(of_base), T::default());
         scratch.active.read(run);
         scratch
             .found
             .resize_with(self.structures.len(), Crossings::default);
         let found = scratch.found.iter_mut();
-        for ((lines, found), stretches) in self.structures.iter().zip(found).zip(stretches) {
-            stretches.add(run.head, &mut scratch.of_run, |of_run, short| {
-                let told = |silence: &Silence| of_run.take(silence);
-                lines.structure.read(run, symbols, found, told, short);
-            });
+        for (index, ((lines, found), stretches)) in
+            self.structures.iter().zip(found).zip(stretches).enumerate()
+        {
+            let (of_run, structure) = (&mut scratch.of_run, &lines.structure);
+            stretches.add(of_run, structure, (run, symbols), found);
+            if index == self.base_gaps
+                && let Some(of_base) = of_base.take()
+            {
+                told = of_base(&scratch.of_run);
+            }
         }
-        Life::of(run)
+        (Life::of(run), told)
     }
 
     /// Counts a run that has been read; whether that could be done.
@@ -191,8 +196,32 @@ pub(crate) struct Once<'r> {
     pub(crate) is_stuck: bool,
 }
 
-impl Once<'_> {
-    fn replay(&mut self, policy: &Policy, window: Option<Millis>) -> Outcome {
+impl<'r> Once<'r> {
+    /// A run whose events are at hand.
+    pub(crate) fn of(run: &'r RunView<'r>, symbols: &'r Symbols) -> Self {
+        Self {
+            role: &run.head.role,
+            times: run.t_ms(),
+            events: Some((run, symbols)),
+            whole: None,
+            replays: 0,
+            is_stuck: false,
+        }
+    }
+
+    /// A run of a summary.
+    pub(crate) const fn without_events(role: &'r str, times: &'r [u64]) -> Self {
+        Self {
+            role,
+            times,
+            events: None,
+            whole: None,
+            replays: 0,
+            is_stuck: false,
+        }
+    }
+
+    pub(crate) fn replay(&mut self, policy: &Policy, window: Option<Millis>) -> Outcome {
         let Some((run, symbols)) = self.events else {
             self.is_stuck = true;
             return Outcome {
@@ -214,7 +243,7 @@ impl Once<'_> {
     }
 
     /// The outcome of an answer; `None` when nothing ends the run but itself or its record.
-    fn settle(
+    pub(crate) fn settle(
         &mut self,
         answer: Answer,
         policy: &Policy,
@@ -540,10 +569,9 @@ impl Noted<'_> {
             let split = onset_ms.checked_sub(1).map_or(places.start, until);
             self.board.add_kill(line, places, Cause::IdleTimeout, sign);
             self.early(line, &(places.start..split), sign);
-            for (place, window_ms) in (split..places.end).zip(&windows[split..places.end]) {
-                let at_ms = from_ms + window_ms;
-                self.board.add_detection(line, place, at_ms - onset_ms);
-            }
+            let lag_ms = i64::try_from(i128::from(from_ms) - i128::from(onset_ms));
+            let after = After::Window(lag_ms.unwrap_or(i64::MAX));
+            self.board.add_detection(line, &(split..places.end), after);
             let fixed = i128::from(from_ms) + i128::from(self.lag_ms) - i128::from(onset_ms);
             let lost = Linear::new(fixed, true);
             self.sum(line, &(split..places.end), Sum::SlotLost, lost, sign);
@@ -596,9 +624,8 @@ impl Noted<'_> {
                 self.early(line, places, sign);
             } else {
                 let lost_ms = at_ms - self.life.onset_ms;
-                for place in places.clone() {
-                    self.board.add_detection(line, place, lost_ms);
-                }
+                let after = After::Always(i64::try_from(lost_ms).unwrap_or(i64::MAX));
+                self.board.add_detection(line, places, after);
                 let lost = Linear::new(i128::from(lost_ms) + i128::from(self.lag_ms), false);
                 self.sum(line, places, Sum::SlotLost, lost, sign);
             }

@@ -147,9 +147,15 @@ impl Plan {
 
     /// The structure that answers for `policy`, one of the candidates; `None` where it is replayed.
     pub(crate) fn structure_of(&self, policy: &Policy) -> Option<&Structure> {
+        let place = self.place_of(policy)?;
+        Some(&self.structures[place].structure)
+    }
+
+    /// Which of the structures that is.
+    pub(crate) fn place_of(&self, policy: &Policy) -> Option<usize> {
         let shape = shape(policy)?;
-        let mut structures = self.structures.iter().map(|lines| &lines.structure);
-        structures.find(|structure| *structure.shape() == shape)
+        let is_it = |lines: &Lines| *lines.structure.shape() == shape;
+        self.structures.iter().position(is_it)
     }
 
     fn lines_of(&mut self, shape: Policy) -> usize {

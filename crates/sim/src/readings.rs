@@ -9,10 +9,9 @@ use rayon::prelude::*;
 use crate::run::{Fleet, RecordedEnd, Run, Symbols};
 use crate::silence::{gaps, without_limits};
 use crate::stats::compounding::{Compounding, mean_run_rate, mean_run_rate_of};
-use crate::stats::detector::{Qos, qos};
-
+use crate::stats::detector::{Qos, QosTable, qos};
 use crate::stats::traps::{AbortEnvelope, Truncation, abort_envelope_of, is_near, missing_kills};
-use crate::stats::{Counts, Level};
+use crate::stats::{Counts, Exceedances, Level};
 use crate::stretches::Stretches;
 use crate::sweep::{Candidate, sized_runs};
 
@@ -135,37 +134,62 @@ pub(crate) fn detectors_of<'s>(
     stretches: impl Fn(usize) -> &'s Stretches,
     of_candidate: &[usize],
 ) -> Vec<Option<Detector>> {
-    let mut healthy: BTreeMap<usize, Counts> = BTreeMap::new();
+    let mut tables: BTreeMap<usize, Table> = BTreeMap::new();
     let mut known: BTreeMap<(usize, u64), Detector> = BTreeMap::new();
     let mut found = Vec::with_capacity(candidates.len());
     for (candidate, &structure) in candidates.iter().zip(of_candidate) {
         let detector = candidate.policy.idle.window.map(|window| {
-            let read = stretches(structure);
-            let ended = healthy.entry(structure).or_insert_with(|| read.healthy());
+            let table = tables
+                .entry(structure)
+                .or_insert_with(|| Table::new(stretches(structure)));
             let window_ms = window.as_u64();
             *known
                 .entry((structure, window_ms))
-                .or_insert_with(|| detector_of(ended, read, window_ms))
+                .or_insert_with(|| table.detector(window_ms))
         });
         found.push(detector);
     }
     found
 }
 
-fn detector_of(ended: &Counts, read: &Stretches, window_ms: u64) -> Detector {
-    let qos = qos(ended, window_ms);
-    let compounding = qos.per_gap_rate.and_then(|per_gap| {
-        let compounded = mean_run_rate_of(per_gap, read.gaps_per_run())?;
-        let runs = read.gaps_per_run().total();
-        let observed = read.longest().at_least(window_ms) as f64 / runs as f64;
-        Some(Compounding {
-            per_gap,
-            compounded,
-            observed,
-            ratio: (observed > 0.0).then(|| compounded / observed),
-        })
-    });
-    Detector { qos, compounding }
+/// The readings under one structure, added up for many windows.
+struct Table {
+    gaps: QosTable,
+    gaps_per_run: Counts,
+    longest: Exceedances,
+    /// By number of mistakes, which decides it: what independent gaps would do to runs.
+    compounded: BTreeMap<u64, Option<f64>>,
+}
+
+impl Table {
+    fn new(read: &Stretches) -> Self {
+        Self {
+            gaps: QosTable::new(&read.healthy()),
+            gaps_per_run: read.gaps_per_run(),
+            longest: Exceedances::new(&read.longest()),
+            compounded: BTreeMap::new(),
+        }
+    }
+
+    fn detector(&mut self, window_ms: u64) -> Detector {
+        let qos = self.gaps.qos(window_ms);
+        let compounding = qos.per_gap_rate.and_then(|per_gap| {
+            let compounded = *self
+                .compounded
+                .entry(qos.mistakes)
+                .or_insert_with(|| mean_run_rate_of(per_gap, &self.gaps_per_run));
+            let compounded = compounded?;
+            let runs = self.gaps_per_run.total();
+            let observed = self.longest.at_least(window_ms) as f64 / runs as f64;
+            Some(Compounding {
+                per_gap,
+                compounded,
+                observed,
+                ratio: (observed > 0.0).then(|| compounded / observed),
+            })
+        });
+        Detector { qos, compounding }
+    }
 }
 
 /// Where the limit in force at recording is known from.
@@ -234,12 +258,12 @@ pub fn recorded(fleet: &Fleet, policy: &Policy, given: Option<Millis>) -> Record
 /// The same from counted readings.
 pub(crate) fn recorded_of(read: &Stretches, given: Option<Millis>) -> Recorded {
     let mut found = Recorded {
-        aborted_ms: read.aborted_ms().clone(),
+        aborted_ms: read.aborted_ms(),
         ended: read.all(),
-        cut: read.open_ms().clone(),
+        cut: read.open_ms(),
         ..Recorded::default()
     };
-    found.find_limit(read.killed_ms(), given);
+    found.find_limit(&read.killed_ms(), given);
     found
 }
 

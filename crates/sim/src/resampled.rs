@@ -12,14 +12,15 @@ use rayon::prelude::*;
 
 use crate::judgement::Judgement;
 use crate::ledger::ledger;
+use crate::look::{Gaps, LEVELS};
 use crate::readings::observed;
 use crate::replay::{hang_onset_ms, replay};
 use crate::run::{Fleet, RecordedEnd, Run, Symbols};
 use crate::silence::without_limits;
 use crate::stats::bootstrap::{Bootstrap, Resampling, bootstrap};
-use crate::stats::clusters::{ClusteredRate, clustered_rate};
+use crate::stats::clusters::{ClusteredRate, SessionCounts, clustered_rate_of, proxy_levels};
 use crate::stats::detector::MS_PER_HOUR;
-use crate::stats::{Interval, Reason};
+use crate::stats::{Counts, Interval, Reason};
 use crate::sweep::{settling_lag, sized_runs};
 
 /// Fewer sessions with a false kill (or with a hang) than this leave the spread of a cost to chance: draws repeat the
@@ -251,31 +252,48 @@ pub fn session_run_silences(fleet: &Fleet, policy: &Policy) -> Vec<Vec<Vec<u64>>
         .collect()
 }
 
-/// One session's silences against a window, as sums.
-#[derive(Clone, Copy, Default)]
-struct Mistakes {
-    n: u64,
-    active_ms: u128,
-    suspected_ms: u128,
-}
-
 /// The intervals of the figures of `window_ms` as a detector over silences by session, ms.
 pub fn detector_limits(sessions: &[Vec<u64>], window_ms: u64, how: Resampling) -> DetectorLimits {
-    let sums: Vec<Mistakes> = sessions
+    let all: Counts = sessions.iter().flatten().copied().collect();
+    let levels = proxy_levels(&all);
+    let gaps: Vec<Gaps> = sessions
         .iter()
-        .map(|silences| {
-            let mut sum = Mistakes::default();
-            for &ms in silences {
-                sum.active_ms += u128::from(ms);
-                if ms >= window_ms {
-                    sum.n += 1;
-                    sum.suspected_ms += u128::from(ms - window_ms);
-                }
+        .map(|session| {
+            let at_least = |level: u64| session.iter().filter(|&&ms| ms >= level).count() as u64;
+            let sum = |ms: &mut dyn Iterator<Item = u64>| ms.map(u128::from).sum();
+            Gaps {
+                n: session.len() as u64,
+                active_ms: sum(&mut session.iter().copied()),
+                mistakes: at_least(window_ms),
+                suspected_ms: sum(&mut session.iter().map(|ms| ms.saturating_sub(window_ms))),
+                above: levels.map(|level| level.map_or(0, at_least)),
             }
-            sum
         })
         .collect();
-    let per_gap_rate = clustered_rate(sessions, window_ms, how.level);
+    detector_limits_of(&gaps, levels.map(|level| level.is_some()), how)
+}
+
+/// The intervals of the figures of a window as a detector over the gaps of sessions that have one. `has_level` tells
+/// which levels they are counted at.
+pub(crate) fn detector_limits_of(
+    sessions: &[Gaps],
+    has_level: [bool; LEVELS],
+    how: Resampling,
+) -> DetectorLimits {
+    let sums = sessions;
+    let counts = |kills: &dyn Fn(&Gaps) -> u64| -> Vec<SessionCounts> {
+        let of = |session: &Gaps| SessionCounts {
+            gaps: session.n,
+            kills: kills(session),
+        };
+        sessions.iter().map(of).collect()
+    };
+    let levels = (0..LEVELS).filter(|&level| has_level[level]);
+    let at_levels: Vec<Vec<SessionCounts>> = levels
+        .map(|level| counts(&|session| session.above[level]))
+        .collect();
+    let at_window = counts(&|session| session.mistakes);
+    let per_gap_rate = clustered_rate_of(&at_window, &at_levels, how.level);
     let active_ms: u128 = sums.iter().map(|sum| sum.active_ms).sum();
     let gap_ms = active_ms as f64 / per_gap_rate.estimate.n as f64;
     let limits = per_gap_rate.estimate.interval;
@@ -285,7 +303,7 @@ pub fn detector_limits(sessions: &[Vec<u64>], window_ms: u64, how: Resampling) -
             .filter(|&limit| limit > 0.0)
             .map(|limit| gap_ms / limit)
     };
-    let with_mistakes = sums.iter().filter(|sum| sum.n > 0).count() as u64;
+    let with_mistakes = sums.iter().filter(|sum| sum.mistakes > 0).count() as u64;
     DetectorLimits {
         mistakes_per_hour: Interval {
             lo: limits.lo.map(per_hour),
@@ -298,7 +316,7 @@ pub fn detector_limits(sessions: &[Vec<u64>], window_ms: u64, how: Resampling) -
         query_accuracy: match too_few(with_mistakes) {
             Some(reason) => Bootstrap::missing(reason),
             None => bootstrap(sums.len(), how, |draw| {
-                let mut all = Mistakes::default();
+                let mut all = Gaps::default();
                 for sum in draw.iter().map(|&index| sums[index]) {
                     all.active_ms += sum.active_ms;
                     all.suspected_ms += sum.suspected_ms;

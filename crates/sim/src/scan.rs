@@ -164,8 +164,8 @@ pub struct Batch {
     runs: Vec<Run>,
     /// The end of each run's rows.
     ends: Vec<usize>,
-    /// Whether a run has an event that asks the idle clock to stop.
-    suspends: Vec<bool>,
+    /// All flags of each run's events.
+    flags: Vec<EventFlags>,
     events: EventColumns,
     /// The rows that are more than a time and a kind, in one place; empty until indexed.
     facts: Vec<Fact>,
@@ -210,6 +210,8 @@ pub struct RunView<'a> {
     pub end: usize,
     /// Whether one of its events asks the idle clock to stop.
     pub suspends: bool,
+    /// Whether one of its events is flagged as a suspected host suspend.
+    suspected: bool,
     facts: &'a [Fact],
 }
 
@@ -232,6 +234,16 @@ impl<'a> RunView<'a> {
     /// Its kinds.
     pub fn kinds(&self) -> &[Kind] {
         &self.events.kind[self.first..self.end]
+    }
+
+    /// How many of its events are flagged as a suspected host suspend.
+    pub(crate) fn suspected_suspends(&self) -> u64 {
+        if !self.suspected {
+            return 0;
+        }
+        let flags = self.events.flags[self.first..self.end].iter();
+        let suspected = flags.filter(|flags| flags.has(EventFlags::SUSPECTED_SUSPEND));
+        suspected.count() as u64
     }
 
     /// Its event `index`, counted from 0.
@@ -325,8 +337,7 @@ impl Batch {
         let first = self.ends.last().copied().unwrap_or(0);
         let flags = &self.events.flags[first..end];
         let any = flags.iter().fold(0, |any, flags| any | flags.0);
-        self.suspends
-            .push(EventFlags(any).has(EventFlags::SUSPENDS));
+        self.flags.push(EventFlags(any));
         self.runs.push(head);
         self.ends.push(end);
     }
@@ -346,7 +357,7 @@ impl Batch {
     pub fn clear(&mut self) {
         self.runs.clear();
         self.ends.clear();
-        self.suspends.clear();
+        self.flags.clear();
         self.events.clear();
         self.facts.clear();
     }
@@ -358,7 +369,8 @@ impl Batch {
             events: &self.events,
             first: index.checked_sub(1).map_or(0, |before| self.ends[before]),
             end: self.ends[index],
-            suspends: self.suspends[index],
+            suspends: self.flags[index].has(EventFlags::SUSPENDS),
+            suspected: self.flags[index].has(EventFlags::SUSPECTED_SUSPEND),
             facts: &self.facts,
         })
     }

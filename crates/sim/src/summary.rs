@@ -9,17 +9,19 @@ use policysim_policy::{ClockClass, Policy, document};
 use rayon::prelude::*;
 use thiserror::Error;
 
+use crate::gaps::counted::Readings;
 use crate::ledger::ActiveTime;
 use crate::life::Life;
 use crate::partial::SweepPartial;
 use crate::pass::{Once, Scratch};
 use crate::plan::Plan;
+use crate::pool::Pool;
 use crate::run::{Measured, Resolution, Run, RunStatus};
 use crate::scan::{Batch, Scan};
 use crate::staircase::{Crossings, Structure};
 use crate::stats::choice::Half;
 use crate::stretches::Stretches;
-use crate::sweep::{Question, Swept, half_of};
+use crate::sweep::{Candidate, Question, Swept, half_of};
 use crate::tally::CellCounts;
 
 mod bytes;
@@ -30,6 +32,11 @@ pub use bytes::DamagedSummary;
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Summary {
     structures: Vec<Known>,
+    /// The gaps of all runs, by structure.
+    stretches: Vec<Stretches>,
+    /// What is counted beside under the structure of the base, and which that is.
+    readings: Readings,
+    base: usize,
     /// By name, so that the order of merging leaves no trace.
     runs: Vec<Summarised>,
 }
@@ -59,6 +66,8 @@ pub(crate) struct Summarised {
     pub(crate) times: Vec<u64>,
     /// By structure.
     pub(crate) found: Vec<Crossings>,
+    /// How often the idle clock was read under the structure of the base.
+    pub(crate) readings: u64,
 }
 
 /// Why a summary does not answer a question.
@@ -77,6 +86,15 @@ pub enum NeedsEvents {
 #[error("the summaries are of different structures, expected parts of one sweep")]
 pub struct OtherStructures;
 
+/// What one thread reads.
+struct Part {
+    runs: Vec<Summarised>,
+    stretches: Vec<Stretches>,
+    readings: Readings,
+    scratch: Scratch,
+    batch: Batch,
+}
+
 /// Reads every sized run of `source` under the structures of `question`.
 ///
 /// # Errors
@@ -88,34 +106,51 @@ pub fn summarise<S: Scan>(source: &S, question: &Question<'_>) -> Result<Summary
         .iter()
         .map(|lines| Known::of(&lines.structure));
     let structures: Vec<Known> = structures.collect();
-    let runs = (0..source.batches())
+    let pool = Pool::new(|| Part {
+        runs: Vec::new(),
+        stretches: vec![Stretches::default(); plan.structures.len()],
+        readings: Readings::default(),
+        scratch: Scratch::default(),
+        batch: Batch::default(),
+    });
+    (0..source.batches())
         .into_par_iter()
-        .try_fold(Vec::new, |mut runs, index| {
-            let (mut batch, mut scratch) = (Batch::default(), Scratch::default());
-            // the readings of gaps are for percentiles, which a summary does not answer
-            let mut stretches = vec![Stretches::default(); plan.structures.len()];
-            let batch = source.read(index, &mut batch)?;
-            for run in batch.runs().filter(|run| run.head.status == RunStatus::Run) {
-                let life = plan.read(&run, source.symbols(), &mut scratch, &mut stretches);
-                runs.push(Summarised {
-                    head: Run {
-                        measured: Measured::default(),
-                        resolution: Resolution::default(),
-                        ..run.head.clone()
-                    },
-                    life,
-                    active: scratch.active.changes().collect(),
-                    times: times(&structures, &scratch.found, &life, run.t_ms()),
-                    found: scratch.found.clone(),
-                });
-            }
-            Ok(runs)
-        })
-        .try_reduce(Vec::new, |mut left, right| {
-            left.extend(right);
-            Ok(left)
+        .try_for_each(|index| {
+            pool.with(|part| {
+                let batch = source.read(index, &mut part.batch)?;
+                for run in batch.runs().filter(|run| run.head.status == RunStatus::Run) {
+                    let (scratch, symbols) = (&mut part.scratch, source.symbols());
+                    let life = plan.read(&run, symbols, scratch, &mut part.stretches, |of_run| {
+                        let suspends = run.suspected_suspends();
+                        part.readings.add(run.head, of_run, suspends)
+                    });
+                    part.runs.push(Summarised {
+                        head: Run {
+                            measured: Measured::default(),
+                            resolution: Resolution::default(),
+                            ..run.head.clone()
+                        },
+                        active: scratch.active.changes().collect(),
+                        times: times(&structures, &scratch.found, &life.0, run.t_ms()),
+                        found: scratch.found.clone(),
+                        life: life.0,
+                        readings: life.1,
+                    });
+                }
+                Ok(())
+            })
         })?;
-    let mut summary = Summary { structures, runs };
+    let empty = Summary {
+        stretches: vec![Stretches::default(); structures.len()],
+        readings: Readings::default(),
+        base: plan.base_gaps,
+        runs: Vec::new(),
+        structures,
+    };
+    let mut summary = pool.into_all().fold(empty, |mut all, part| {
+        all.take(&part.stretches, part.readings, part.runs);
+        all
+    });
     summary.sort();
     Ok(summary)
 }
@@ -173,12 +208,25 @@ impl Summary {
     /// # Errors
     /// When the structures differ.
     pub fn merge(mut self, other: Self) -> Result<Self, OtherStructures> {
-        if self.structures != other.structures {
+        if self.structures != other.structures || self.base != other.base {
             return Err(OtherStructures);
         }
-        self.runs.extend(other.runs);
+        self.take(&other.stretches, other.readings, other.runs);
         self.sort();
         Ok(self)
+    }
+
+    fn take(&mut self, stretches: &[Stretches], readings: Readings, runs: Vec<Summarised>) {
+        for (mine, theirs) in self.stretches.iter_mut().zip(stretches) {
+            mine.merge(theirs);
+        }
+        self.readings.merge(readings);
+        self.runs.extend(runs);
+    }
+
+    /// Its runs.
+    pub(crate) fn each_run(&self) -> impl Iterator<Item = &Summarised> {
+        self.runs.iter()
     }
 
     /// The answer to `question` for every run by itself, by name: the run without its events, its active time in ms, and
@@ -196,6 +244,7 @@ impl Summary {
                 let alone = Self {
                     structures: self.structures.clone(),
                     runs: vec![run.clone()],
+                    ..Self::default()
                 };
                 let cell = alone.sweep(question)?.cells(false).into_iter().next();
                 let mut active = ActiveTime::default();
@@ -215,20 +264,62 @@ impl Summary {
     /// # Errors
     /// When something asked for was not read, or is answered by replays.
     pub fn sweep(&self, question: &Question<'_>) -> Result<Swept, NeedsEvents> {
-        let mut plan = Plan::new(question.base, question.candidates);
-        let label = |candidate: usize| question.candidates[candidate].label();
+        let (plan, places) = self.plan(question.base, question.candidates)?;
+        let partial = self.runs.par_chunks(256).map(|runs| {
+            let mut partial = SweepPartial::new(&plan, question.keys, question.cluster);
+            let mut scratch = Scratch::default();
+            for run in runs {
+                scratch.active.restore(&run.active);
+                scratch.found = places
+                    .iter()
+                    .map(|&place| run.found[place].clone())
+                    .collect();
+                let once = Once::without_events(&run.head.role, &run.times);
+                let part = usize::from(half_of(&run.head, question.seed) == Half::Certify);
+                if !plan.tally(&run.head, &run.life, once, part, &mut partial, &mut scratch) {
+                    return Err(NeedsEvents::Replayed(run.head.name.to_string()));
+                }
+            }
+            Ok(partial)
+        });
+        let mut partial = partial.try_reduce(
+            || SweepPartial::new(&plan, question.keys, question.cluster),
+            |left, right| Ok(left.merge(right)),
+        )?;
+        for (stretches, &place) in partial.stretches.iter_mut().zip(&places) {
+            if let Some(known) = self.stretches.get(place) {
+                stretches.clone_from(known);
+            }
+        }
+        // of another structure than that of the base nothing was read for findings
+        if places.get(plan.base_gaps) == Some(&self.base) {
+            partial.readings = self.readings.clone();
+        }
+        Ok(Swept::new(plan, partial))
+    }
+
+    /// Whether what is found in the readings of the idle clock under `base` is in it.
+    pub fn has_readings_of(&self, base: &Policy) -> bool {
+        let known = self.plan(base, &[]);
+        known.is_ok_and(|(plan, places)| places.get(plan.base_gaps) == Some(&self.base))
+    }
+
+    /// What answers for a base and candidates, and which of the summary's structures each of the plan's is.
+    pub(crate) fn plan(
+        &self,
+        base: &Policy,
+        candidates: &[Candidate],
+    ) -> Result<(Plan, Vec<usize>), NeedsEvents> {
+        let mut plan = Plan::new(base, candidates);
+        let label = |candidate: usize| candidates[candidate].label();
         if let Some(direct) = plan.direct.first() {
             return Err(NeedsEvents::Replayed(label(direct.candidate)));
         }
         let spared = |policy: &Policy| policy.idle.grace_cycles > 0;
-        if plan.base_lines.is_none() || spared(question.base) {
+        if plan.base_lines.is_none() || spared(base) {
             return Err(NeedsEvents::Replayed("the base policy".to_owned()));
         }
-        if let Some(candidate) = question
-            .candidates
-            .iter()
-            .position(|one| spared(&one.policy))
-        {
+        if let Some(candidate) = candidates.iter().position(|one| spared(&one.policy)) {
             return Err(NeedsEvents::Replayed(label(candidate)));
         }
         let mut places = Vec::with_capacity(plan.structures.len());
@@ -248,34 +339,6 @@ impl Summary {
             lines.structure.tell_apart(&self.structures[known].tools);
             places.push(known);
         }
-        let partial = self.runs.par_chunks(256).map(|runs| {
-            let mut partial = SweepPartial::new(&plan, question.keys, question.cluster);
-            let mut scratch = Scratch::default();
-            for run in runs {
-                scratch.active.restore(&run.active);
-                scratch.found = places
-                    .iter()
-                    .map(|&place| run.found[place].clone())
-                    .collect();
-                let once = Once {
-                    role: &run.head.role,
-                    times: &run.times,
-                    events: None,
-                    whole: None,
-                    replays: 0,
-                    is_stuck: false,
-                };
-                let part = usize::from(half_of(&run.head, question.seed) == Half::Certify);
-                if !plan.tally(&run.head, &run.life, once, part, &mut partial, &mut scratch) {
-                    return Err(NeedsEvents::Replayed(run.head.name.to_string()));
-                }
-            }
-            Ok(partial)
-        });
-        let partial = partial.try_reduce(
-            || SweepPartial::new(&plan, question.keys, question.cluster),
-            |left, right| Ok(left.merge(right)),
-        )?;
-        Ok(Swept::new(plan, partial))
+        Ok((plan, places))
     }
 }

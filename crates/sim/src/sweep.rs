@@ -9,15 +9,19 @@ use rayon::prelude::*;
 
 use crate::certify::Evidence;
 use crate::cluster::{Cluster, session_key};
+use crate::gaps::counted::Counted;
 use crate::grid;
 use crate::partial::SweepPartial;
 use crate::pass::Scratch;
 use crate::plan::Plan;
+use crate::pool::Pool;
 use crate::readings::{self, Detector, Recorded};
 use crate::run::{Fleet, Run, RunStatus};
 use crate::scan::{Batch, InMemory, RunView, Scan};
+use crate::stats::Counts;
 use crate::stats::choice::{Half, half};
 use crate::strata::{Strata, StratumKey};
+use crate::stretches::Stretches;
 use crate::tally::CellCounts;
 
 /// One axis of a sweep: a policy key and the values it takes.
@@ -244,6 +248,24 @@ impl Swept {
         readings::recorded_of(&self.partial.stretches[self.plan.base_gaps], given)
     }
 
+    /// The readings of the idle clock of the base: what [`findings::of_counted`](crate::gaps::findings::of_counted) looks at.
+    pub fn counted(&self) -> Counted {
+        let stretches = &self.partial.stretches[self.plan.base_gaps];
+        self.partial.readings.counted(stretches)
+    }
+
+    /// Gaps of candidate `index` by length, of runs not labelled as hung.
+    pub(crate) fn gaps_of(&self, index: usize) -> Counts {
+        self.partial.stretches[self.plan.gaps[index]].healthy()
+    }
+
+    /// Whether lengths of gaps and detection times were counted exactly; otherwise in buckets of 0.1 %.
+    pub fn is_exact(&self) -> bool {
+        self.partial.stretches.iter().all(Stretches::is_exact)
+            && self.partial.boards.iter().all(|board| !board.is_coarse())
+            && !self.partial.direct.is_coarse()
+    }
+
     /// How many candidates are replayed run by run because their numbers decide what is read.
     pub fn direct(&self) -> usize {
         self.plan.direct.len()
@@ -292,31 +314,28 @@ fn scan_runs<S: Scan>(
         scratch: Scratch,
         batch: Batch,
     }
-    let worker = || Worker {
+    let pool = Pool::new(|| Worker {
         partial: SweepPartial::new(plan, keys, cluster),
         scratch: Scratch::default(),
         batch: Batch::default(),
-    };
-    // every share of the batches is counted in cells of its own, so there are few shares
-    let share = source.batches().div_ceil(4 * rayon::current_num_threads());
+    });
     (0..source.batches())
         .into_par_iter()
-        .with_min_len(share.max(1))
-        .try_fold(worker, |mut worker, index| {
-            let batch = source.read(index, &mut worker.batch)?;
-            let mut runs = 0;
-            for (number, run) in batch.runs().filter(is_sized).enumerate() {
-                let part = usize::from(certifies(index, number, run.head));
-                let (partial, scratch) = (&mut worker.partial, &mut worker.scratch);
-                plan.count(&run, source.symbols(), part, partial, scratch);
-                runs += 1;
-            }
-            progress(runs);
-            Ok(worker)
-        })
-        .map(|worker| worker.map(|worker| worker.partial))
-        .try_reduce(
-            || SweepPartial::new(plan, keys, cluster),
-            |left, right| Ok(left.merge(right)),
-        )
+        .try_for_each(|index| {
+            pool.with(|worker| {
+                let batch = source.read(index, &mut worker.batch)?;
+                let mut runs = 0;
+                for (number, run) in batch.runs().filter(is_sized).enumerate() {
+                    let part = usize::from(certifies(index, number, run.head));
+                    let (partial, scratch) = (&mut worker.partial, &mut worker.scratch);
+                    plan.count(&run, source.symbols(), part, partial, scratch);
+                    runs += 1;
+                }
+                progress(runs);
+                Ok(())
+            })
+        })?;
+    let partials = pool.into_all().map(|worker| worker.partial);
+    let merged = partials.reduce(SweepPartial::merge);
+    Ok(merged.unwrap_or_else(|| SweepPartial::new(plan, keys, cluster)))
 }

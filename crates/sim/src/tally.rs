@@ -1,7 +1,10 @@
 //! What candidates do to runs, as counts: everything here is an integer, so that parts add up in any order.
 
+use std::sync::Arc;
+
 use policysim_policy::Cause;
 
+use crate::detections::Detections;
 use crate::stats::paired::Discordant;
 use crate::stats::verdict::RunCounts;
 
@@ -53,7 +56,7 @@ impl Tally {
 
 /// Tallies by [independent unit](crate::cluster::Cluster::unit), by rising key.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Units(Vec<(i64, Tally)>);
+pub struct Units(Arc<[(i64, Tally)]>);
 
 impl Units {
     /// The tally of that unit, where there is one.
@@ -73,7 +76,7 @@ impl FromIterator<(i64, Tally)> for Units {
     fn from_iter<I: IntoIterator<Item = (i64, Tally)>>(units: I) -> Self {
         let mut units: Vec<(i64, Tally)> = units.into_iter().collect();
         units.sort_by_key(|(unit, _)| *unit);
-        Self(units)
+        Self(units.into())
     }
 }
 
@@ -91,7 +94,7 @@ pub struct Part {
     /// Active time of unresolved runs up to the firing or the end of their record, ms: lost if they were alive.
     pub doubtful_work_ms: u128,
     /// Tallies by stratum, in the order of [`Strata::groups`](crate::strata::Strata::groups).
-    pub strata: Vec<Tally>,
+    pub strata: Arc<[Tally]>,
     /// False kills, unresolved runs and ties by independent unit; units without any are left out, and so are the
     /// units' runs, which are the same for every candidate.
     pub units: Units,
@@ -127,8 +130,8 @@ pub struct CellCounts {
     pub hung_killed_early: u64,
     /// Of the hung runs, never killed within the record.
     pub hung_missed: u64,
-    /// Last activity to firing of each hung run that was detected, ms, ascending.
-    pub detection_ms: Vec<u64>,
+    /// Last activity to firing of each hung run that was detected.
+    pub detections: Detections,
     /// Runs killed falsely or in doubt by the base only (first) and by the candidate only (second).
     pub against_base: Discordant,
 }

@@ -158,6 +158,19 @@ impl Dataset {
         Ok(rows)
     }
 
+    /// Shows `look` every run without its events, in stored order, one row group at a time.
+    ///
+    /// # Errors
+    /// [`TelemetryError::Store`] when the stored runs do not read.
+    pub fn each_head(&self, mut look: impl FnMut(&Run)) -> Result<(), TelemetryError> {
+        if let Some((runs, _)) = &self.runs {
+            for batch in 0..runs.len() {
+                runs.heads(batch)?.iter().for_each(|row| look(&row.run));
+            }
+        }
+        Ok(())
+    }
+
     /// The runs with their events, in stored order, read one row group at a time.
     ///
     /// An item is an error when the stored events do not read; the iteration ends there.

@@ -7,26 +7,28 @@ use policysim_policy::document::Value;
 use policysim_policy::{Millis, Policy, duration};
 use policysim_report::charts;
 use policysim_report::form::Printed;
+use policysim_report::header::DataHeader;
 use policysim_report::sizing::facts::SweepFacts;
 use policysim_report::sweep::SweepResult;
 use policysim_report::table::one_line;
 use policysim_report::units::{counted, grouped};
 use policysim_sim::certify::Plan;
 use policysim_sim::choose::{self, Constraints, Context as ChoiceContext};
-use policysim_sim::focus;
-use policysim_sim::gaps::{self, Finding, Setting};
+use policysim_sim::focus::Found;
+use policysim_sim::gaps::counted::Counted;
+use policysim_sim::gaps::findings::{heaps_told, of_counted};
+use policysim_sim::gaps::{Finding, Setting};
 use policysim_sim::grid;
 use policysim_sim::hang_cost::{self, Unaware, hang_cost};
 use policysim_sim::replay::replay;
 use policysim_sim::run::Fleet;
-use policysim_sim::scan::InMemory;
+use policysim_sim::scan::{InMemory, Scan};
 use policysim_sim::settle::{Cast, Changes, Habits, Settlement, settlement};
 use policysim_sim::stats::Prob;
 use policysim_sim::stats::bootstrap::Resampling;
+use policysim_sim::stats::traps::Heap;
 use policysim_sim::strata::StratumKey;
-use policysim_sim::sweep::{
-    Axis, Candidate, Question as Asked, candidates, halves, sized_runs, sweep_scan,
-};
+use policysim_sim::sweep::{Axis, Candidate, Question as Asked, candidates, sized_runs};
 use policysim_sim::verify::{Difference, VerifyError, verify};
 use policysim_telemetry::write_columns;
 
@@ -36,7 +38,11 @@ use crate::args::{GlobalArgs, OutputFormat, SweepArgs, SweepBy};
 use crate::exit::ExitStatus;
 use crate::output;
 use crate::progress::Bar;
-use crate::{data, policy_file};
+use crate::{data, policy_file, summary_file};
+
+mod source;
+
+pub(super) use source::{Answers, Events};
 
 /// Windows that are swept when no axis is given.
 const DEFAULT_IDLE: &str = "60s..600s/60s";
@@ -63,12 +69,22 @@ pub(super) struct Question<'a> {
 /// Sweeps and prints the cells, or names the runs that one of them kills.
 pub(super) fn run(args: &SweepArgs, global: &GlobalArgs) -> Result<ExitStatus> {
     let question = question(args, global)?;
-    let mut loaded = data::load(&args.data, global)?;
-    if loaded.samples_only {
-        loaded = super::synth::resampled(&loaded, global)?;
+    if let [path] = &args.data.data[..]
+        && summary_file::is_one(path)
+    {
+        return of_summary(question, path, global);
     }
-    if loaded.header.runs == 0 {
-        bail!("{} holds no run to sweep over", loaded.header.name);
+    let opened = data::open_runs(&args.data, global)?;
+    let loaded = if opened.samples_only {
+        Some(super::synth::resampled(&opened.load()?, global)?)
+    } else if args.settle || args.list_kills.is_some() {
+        Some(opened.load()?)
+    } else {
+        None
+    };
+    let header = loaded.as_ref().map_or(&opened.header, |all| &all.header);
+    if header.runs == 0 {
+        bail!("{} holds no run to sweep over", header.name);
     }
     if let Some(path) = &args.plot {
         plot::check(path)?;
@@ -80,21 +96,75 @@ pub(super) fn run(args: &SweepArgs, global: &GlobalArgs) -> Result<ExitStatus> {
             );
         }
         let candidate = cell_named(&question.candidates, cell)?;
-        output::print(&list_kills(&loaded.fleet, candidate, args))?;
+        if let Some(loaded) = &loaded {
+            output::print(&list_kills(&loaded.fleet, candidate, args))?;
+        }
         return Ok(ExitStatus::Success);
     }
     if let Some(folder) = &args.out {
         // Before the work, so that a place that cannot be written costs none of it.
         output::check_folder(folder)?;
     }
-    if let Some(pairs) = args.verify
-        && let Err(differs) = verify_pairs(&question, &loaded.fleet, pairs, global)
-    {
+    if let Some(loaded) = &loaded {
+        return of_events(question, &InMemory::new(&loaded.fleet), loaded, global);
+    }
+    let (runs, header) = (&opened.dataset, &opened.header);
+    if let Some(differs) = verify_pairs(&question, runs, global)? {
         return Ok(output::contradicted(&differs));
     }
-    let result = answer(question, &loaded, global);
+    let result = answer(question, &Events(runs), header, None, global)?;
+    tell(args, &result)
+}
+
+/// Sweeps runs in memory.
+fn of_events(
+    question: Question<'_>,
+    runs: &InMemory<'_>,
+    loaded: &data::Loaded,
+    global: &GlobalArgs,
+) -> Result<ExitStatus> {
+    let args = question.args;
+    if let Some(differs) = verify_pairs(&question, runs, global)? {
+        return Ok(output::contradicted(&differs));
+    }
+    let fleet = Some(&loaded.fleet);
+    let result = answer(question, &Events(runs), &loaded.header, fleet, global)?;
+    tell(args, &result)
+}
+
+/// Sweeps the runs of a summary file.
+fn of_summary(question: Question<'_>, path: &Path, global: &GlobalArgs) -> Result<ExitStatus> {
+    let args = question.args;
+    let needs_events = [
+        (args.list_kills.is_some(), "--list-kills"),
+        (args.settle, "--settle"),
+        (args.verify.is_some(), "--verify"),
+    ];
+    if let Some((_, option)) = needs_events.iter().find(|(given, _)| *given) {
+        bail!(
+            "{option} needs events, and {} is a summary: give the dataset or the logs it was made of",
+            path.display()
+        );
+    }
+    data::refuse_reading_options(&args.data, "the argument is a summary")?;
+    if let Some(path) = &args.plot {
+        plot::check(path)?;
+    }
     if let Some(folder) = &args.out {
-        write_results(&result, folder)?;
+        output::check_folder(folder)?;
+    }
+    let summary = summary_file::read(path)?;
+    if summary.header.runs == 0 {
+        bail!("{} holds no run to sweep over", path.display());
+    }
+    let result = answer(question, &summary, &summary.header, None, global)?;
+    tell(args, &result)
+}
+
+/// Writes and prints what was found.
+fn tell(args: &SweepArgs, result: &SweepResult) -> Result<ExitStatus> {
+    if let Some(folder) = &args.out {
+        write_results(result, folder)?;
     }
     if let Some(path) = &args.plot {
         let facts = SweepFacts::parse(&result.json()?)?;
@@ -149,12 +219,19 @@ pub(super) fn question<'a>(args: &'a SweepArgs, global: &GlobalArgs) -> Result<Q
 }
 
 /// Sweeps and chooses.
+///
+/// `fleet` holds the same runs where parents are to be simulated as well.
+///
+/// # Errors
+/// When the runs cannot be read, or do not hold what is asked.
 pub(super) fn answer(
     question: Question<'_>,
-    loaded: &data::Loaded,
+    runs: &impl Answers,
+    header: &DataHeader,
+    fleet: Option<&Fleet>,
     global: &GlobalArgs,
-) -> SweepResult {
-    let (fleet, candidates) = (&loaded.fleet, &question.candidates);
+) -> Result<SweepResult> {
+    let candidates = &question.candidates;
     let (base, plan) = (&question.base.policy, &question.plan);
     let by = question.args.by;
     let cluster = question.args.terms.cluster.into();
@@ -165,15 +242,12 @@ pub(super) fn answer(
         seed: global.seed,
         cluster,
     };
-    let bar = Bar::new(global.quiet, loaded.header.runs, "replaying");
-    let swept = sweep_scan(&InMemory::new(fleet), &asked, &|runs| bar.add(runs));
-    let swept = swept.unwrap_or_else(|never| match never {});
+    let bar = Bar::new(global.quiet, header.runs, "replaying");
+    let swept = runs.sweep(&asked, &|runs| bar.add(runs));
     bar.done();
+    let swept = swept?;
     let max_rate = question.constraints.max_false_kill.map(Prob::to_f64);
-    let mut evidence = swept.evidence(max_rate);
-    if evidence.is_split() {
-        evidence.halves = halves(fleet, global.seed);
-    }
+    let evidence = swept.evidence(max_rate);
     let cells = swept.cells(evidence.is_split());
     let recorded = swept.recorded(question.recorded_idle);
     let context = ChoiceContext {
@@ -192,12 +266,13 @@ pub(super) fn answer(
     let sequence = &plan.sequences()[plan.sequence_of(focused.unwrap_or(0))];
     let window = focused.and_then(|index| candidates[index].policy.idle.window);
     let mut notes = notes(&question);
-    let (settled, unaware) = if question.args.settle {
-        let some_hang = loaded.header.hung > 0;
-        let changes = changes_beside(question.costs.hang_rate, some_hang, &mut notes);
-        settled(&question, fleet, changes, global)
-    } else {
-        (Vec::new(), Unaware::default())
+    let (settled, unaware) = match fleet.filter(|_| question.args.settle) {
+        Some(fleet) => {
+            let some_hang = header.hung > 0;
+            let changes = changes_beside(question.costs.hang_rate, some_hang, &mut notes);
+            settled(&question, fleet, changes, global)
+        }
+        None => (Vec::new(), Unaware::default()),
     };
     let cost = hang_cost(
         candidates,
@@ -211,16 +286,32 @@ pub(super) fn answer(
         seed: global.seed,
         ..Resampling::default()
     };
-    SweepResult {
+    let counted = swept.counted();
+    let reads = runs.reads(base);
+    let heaps = reads.then(|| heaps_told(&counted)).unwrap_or_default();
+    let found = Found {
+        cost: &cost,
+        unaware: &unaware,
+        evidence: &evidence,
+    };
+    let look = runs.look(&asked, &swept, found, &heaps, how)?;
+    notes.extend(runs.unsaid(base));
+    notes.extend(source::inexact(&swept, &look, counted.exact));
+    let findings = reads.then(|| {
+        let first_seen = heaps.iter().zip(look.first_seen_ms.iter().copied());
+        let first_seen: Vec<(&Heap, Option<i64>)> = first_seen.collect();
+        findings(&counted, base, window, question.recorded_idle, &first_seen)
+    });
+    Ok(SweepResult {
         settled,
-        resampled: focus::focus(fleet, base, candidates, (&cost, &unaware), &evidence, how),
+        resampled: look.focus,
         notes,
         pareto: choose::pareto(&cells, &figures),
         detectors: swept.detectors(candidates),
         cost,
-        findings: findings(fleet, base, window, question.recorded_idle),
+        findings: findings.unwrap_or_default(),
         aborts: window.and_then(|window| recorded.abort_envelope(window)),
-        data: loaded.header.clone(),
+        data: header.clone(),
         base: question.base.name,
         base_policy: question.base.policy,
         axes: question.axes,
@@ -238,7 +329,7 @@ pub(super) fn answer(
         recorded,
         strata: swept.partial().groups(),
         by: by.map(stratum_key),
-    }
+    })
 }
 
 /// What parents that wait make of every candidate, by simulation, and how long they do not know of a hang.
@@ -271,40 +362,43 @@ fn settled(
 }
 
 /// What must be said of the idle clock's readings that limits and aborts do not say already.
+///
+/// `first_seen` holds when the first run with a reading in each heap started, ms since the epoch.
 fn findings(
-    fleet: &Fleet,
+    counted: &Counted,
     base: &Policy,
     window: Option<Millis>,
     recorded_idle: Option<Millis>,
+    first_seen: &[(&Heap, Option<i64>)],
 ) -> Vec<Finding> {
+    let first_seen = |from: u64, to: u64| {
+        let mut known = first_seen.iter();
+        known
+            .find(|(heap, _)| (heap.min_ms, heap.max_ms) == (from, to))
+            .and_then(|(_, first)| *first)
+    };
     let setting = Setting {
         window_ms: window.map(Millis::as_u64),
         recorded_idle_ms: recorded_idle.map(Millis::as_u64),
         throttle_ms: base.idle.throttle.map(Millis::as_u64),
     };
-    let said_elsewhere = |finding: &Finding| {
-        matches!(
-            finding,
-            Finding::Aborts { .. }
-                | Finding::KillsMissing { .. }
-                | Finding::NoSessions
-                | Finding::WindowAboveLimit { .. }
-        )
-    };
-    gaps::idle_readings(fleet, base, None)
-        .values()
-        .flat_map(|readings| gaps::findings::of_idle(readings, setting))
-        .filter(|finding| !said_elsewhere(finding))
-        .collect()
+    let mut found = of_counted(counted, setting, first_seen);
+    found.retain(|finding| *finding != Finding::NoSessions);
+    found
 }
 
-/// Holds the sweep against replays of some pairs, and says how many.
-fn verify_pairs(
+/// Holds the sweep against replays of some pairs, where that is asked for, and says how many; a difference is the answer.
+fn verify_pairs<S: Scan>(
     question: &Question<'_>,
-    fleet: &Fleet,
-    pairs: u32,
+    runs: &S,
     global: &GlobalArgs,
-) -> Result<(), Box<Difference>> {
+) -> Result<Option<Box<Difference>>>
+where
+    S::Error: Into<anyhow::Error>,
+{
+    let Some(pairs) = question.args.verify else {
+        return Ok(None);
+    };
     let asked = Asked {
         base: &question.base.policy,
         candidates: &question.candidates,
@@ -312,7 +406,7 @@ fn verify_pairs(
         seed: global.seed,
         cluster: question.args.terms.cluster.into(),
     };
-    match verify(&InMemory::new(fleet), &asked, u64::from(pairs), global.seed) {
+    match verify(runs, &asked, u64::from(pairs), global.seed) {
         Ok(verified) => {
             output::say(
                 global.quiet,
@@ -323,10 +417,10 @@ fn verify_pairs(
                     grouped(verified.pairs - verified.answered)
                 ),
             );
-            Ok(())
+            Ok(None)
         }
-        Err(VerifyError::Differs(differs)) => Err(differs),
-        Err(VerifyError::Source(never)) => match never {},
+        Err(VerifyError::Differs(differs)) => Ok(Some(differs)),
+        Err(VerifyError::Source(error)) => Err(error.into()),
     }
 }
 

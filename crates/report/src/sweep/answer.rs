@@ -97,7 +97,7 @@ impl SweepResult {
             ("unresolved", Align::Right),
             ("verdict", Align::Left),
         ]);
-        let tallies = &self.judged(focus).strata;
+        let tallies = self.judged(focus).strata.iter();
         for (index, ((of, name), tally)) in self.strata.iter().zip(tallies).enumerate() {
             if *of == key {
                 let verdict = self.stratum_verdict(index, tally);

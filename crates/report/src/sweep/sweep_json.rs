@@ -202,7 +202,7 @@ impl SweepResult {
             hung_missed: cell.hung_missed,
             detection: JsonDetection {
                 source: detection_source(&figures.detection),
-                n: cell.detection_ms.len() as u64,
+                n: cell.detections.total(),
                 p50_ms: p50,
                 p99_ms: p99,
                 p99: match &figures.detection {
@@ -225,7 +225,7 @@ impl SweepResult {
         let cell = &self.cells[index];
         self.strata
             .iter()
-            .zip(cell.all.strata.iter().zip(&cell.certify.strata))
+            .zip(cell.all.strata.iter().zip(cell.certify.strata.iter()))
             .enumerate()
             .map(|(index, ((key, name), (all, judged)))| {
                 let verdict = self.stratum_verdict(index, judged);

@@ -7,6 +7,7 @@ use crate::stats::kaplan_meier::{ClusteredCurve, Gap, KaplanMeier};
 use crate::stats::traps::{self, AbortEnvelope, Heap, Truncation};
 use crate::stats::{Counts, Estimate, Interval, Level, Prob};
 
+use super::counted::Counted;
 use super::sample::{Cut, Silences};
 use super::{IdleReadings, Line, WaitSamples};
 
@@ -43,11 +44,13 @@ pub struct Reach {
 }
 
 impl Reach {
-    fn new(silences: &Silences, period_ms: u64, window_ms: Option<u64>) -> Option<Self> {
+    fn new(lengths: Lengths<'_>, period_ms: u64, window_ms: Option<u64>) -> Option<Self> {
         let window_ms = window_ms?;
         let reach = |side: fn(Interval<u64>) -> Option<u64>| {
-            let reaches = |gap: &Gap| side(traps::throttled(gap.ms, period_ms)) >= Some(window_ms);
-            silences.gaps().filter(reaches).count() as u64
+            let reaches =
+                |&(ms, _): &(u64, u64)| side(traps::throttled(ms, period_ms)) >= Some(window_ms);
+            let all = lengths.ended.iter().chain(lengths.censored.iter());
+            all.filter(reaches).map(|(_, times)| times).sum()
         };
         Some(Self {
             window_ms,
@@ -214,7 +217,12 @@ pub fn of_waits(
     samples_only: bool,
 ) -> Vec<Finding> {
     let line = Line::Wait(kind);
-    let mut found = of_sessions(&samples.silences);
+    let (ended, censored) = (samples.silences.ended(), samples.silences.censored());
+    let lengths = Lengths {
+        ended: &ended,
+        censored: &censored,
+    };
+    let mut found = of_sessions(Sessions::of(&samples.silences));
     if idles(line) && samples_only {
         found.extend(of_limit(&samples.silences, 0, setting));
     }
@@ -226,9 +234,9 @@ pub fn of_waits(
             .map(|(_, &ms)| ms)
             .min()
     };
-    found.extend(of_heaps(&samples.silences, always, first_seen));
+    found.extend(of_heaps(lengths, always, first_seen));
     let window_ms = setting.window_ms.filter(|_| idles(line));
-    found.extend(of_clock(line, &samples.silences, window_ms));
+    found.extend(of_clock(line, lengths, window_ms));
     if samples.upper_bounds > 0 {
         found.push(Finding::UpperBounds {
             n: samples.upper_bounds,
@@ -246,7 +254,12 @@ pub fn of_hand_offs(silences: &Silences, setting: Setting) -> Vec<Finding> {
 /// What is found about the idle clock's readings.
 pub fn of_idle(readings: &IdleReadings, setting: Setting) -> Vec<Finding> {
     let silences = &readings.silences;
-    let mut found = of_sessions(silences);
+    let (ended, censored) = (silences.ended(), silences.censored());
+    let lengths = Lengths {
+        ended: &ended,
+        censored: &censored,
+    };
+    let mut found = of_sessions(Sessions::of(silences));
     found.extend(of_limit(silences, readings.killed_runs, setting));
     found.extend(of_aborts(silences, setting.window_ms));
     let first_seen = |from: u64, to: u64| {
@@ -256,28 +269,92 @@ pub fn of_idle(readings: &IdleReadings, setting: Setting) -> Vec<Finding> {
             .map(|(_, &ms)| ms)
             .min()
     };
-    found.extend(of_heaps(silences, false, first_seen));
-    found.extend(of_clock(Line::Idle, silences, setting.window_ms));
+    found.extend(of_heaps(lengths, false, first_seen));
+    found.extend(of_the_clock(lengths, readings.suspends, setting));
+    found
+}
+
+/// What is found about the idle clock's readings, counted: all of [`of_idle`] but what aborts and limits at recording
+/// hide, which a sweep says in its own words. `first_seen` tells when the first reading of a range of lengths was
+/// recorded, ms since the epoch.
+pub fn of_counted(
+    counted: &Counted,
+    setting: Setting,
+    first_seen: impl Fn(u64, u64) -> Option<i64>,
+) -> Vec<Finding> {
+    let censored = counted.censored();
+    let lengths = Lengths {
+        ended: &counted.ended,
+        censored: &censored,
+    };
+    let mut found = of_sessions(Sessions {
+        silences: counted.total(),
+        units: counted.units.map(|units| units as usize),
+        largest: counted.largest.unwrap_or(0),
+    });
+    let given = setting.recorded_idle_ms.filter(|_| counted.total() > 0);
+    found.extend(given.and_then(|limit_ms| exceeds(&counted.ended, limit_ms)));
+    found.extend(of_heaps(lengths, false, first_seen));
+    found.extend(of_the_clock(lengths, counted.suspends, setting));
+    found
+}
+
+/// The heaps that [`of_counted`] tells of.
+pub fn heaps_told(counted: &Counted) -> Vec<Heap> {
+    let censored = counted.censored();
+    let lengths = Lengths {
+        ended: &counted.ended,
+        censored: &censored,
+    };
+    heaps(lengths, false)
+}
+
+/// Silences by length, in ms.
+#[derive(Clone, Copy)]
+struct Lengths<'a> {
+    ended: &'a Counts,
+    censored: &'a Counts,
+}
+
+/// What is known of the sessions of silences.
+#[derive(Clone, Copy)]
+struct Sessions {
+    silences: u64,
+    units: Option<usize>,
+    largest: u64,
+}
+
+impl Sessions {
+    fn of(silences: &Silences) -> Self {
+        Self {
+            silences: silences.len(),
+            units: silences.units(),
+            largest: silences.largest(),
+        }
+    }
+}
+
+/// What the idle clock itself, the policy's throttle and the host do to its readings.
+fn of_the_clock(lengths: Lengths<'_>, suspends: u64, setting: Setting) -> Vec<Finding> {
+    let mut found = of_clock(Line::Idle, lengths, setting.window_ms);
     if let Some(period_ms) = setting.throttle_ms {
         found.push(Finding::PolicyThrottle {
             period_ms,
-            reach: Reach::new(silences, period_ms, setting.window_ms),
+            reach: Reach::new(lengths, period_ms, setting.window_ms),
         });
     }
-    if readings.suspends > 0 {
-        found.push(Finding::Suspends {
-            n: readings.suspends,
-        });
+    if suspends > 0 {
+        found.push(Finding::Suspends { n: suspends });
     }
     found
 }
 
-fn of_sessions(silences: &Silences) -> Vec<Finding> {
+fn of_sessions(sessions: Sessions) -> Vec<Finding> {
     let mut found = Vec::new();
-    if silences.len() < 2 {
+    if sessions.silences < 2 {
         return found;
     }
-    match silences.units() {
+    match sessions.units {
         None => found.push(Finding::NoSessions),
         Some(units) => {
             if units < FEW_SESSIONS {
@@ -285,7 +362,7 @@ fn of_sessions(silences: &Silences) -> Vec<Finding> {
                     sessions: units as u64,
                 });
             }
-            let share = silences.largest_share();
+            let share = sessions.largest as f64 / sessions.silences.max(1) as f64;
             if units > 1 && share > DOMINANT_SHARE {
                 found.push(Finding::Dominated { share });
             }
@@ -314,6 +391,13 @@ fn limit_in_data(silences: &Silences, ended: &Counts) -> Option<(u64, u64)> {
         .then_some((limit_ms, at.len() as u64))
 }
 
+/// Silences that are longer than the limit under which they are said to be recorded.
+fn exceeds(ended: &Counts, limit_ms: u64) -> Option<Finding> {
+    // a kill is read a little after the limit, so what is known to be cut there is no contradiction
+    let n = ended.at_least(limit_ms.saturating_add(1));
+    (n > 0).then_some(Finding::LimitExceeded { limit_ms, n })
+}
+
 fn of_limit(silences: &Silences, killed_runs: u64, setting: Setting) -> Vec<Finding> {
     let (ended, censored) = (silences.ended(), silences.censored());
     let limit = match setting.recorded_idle_ms {
@@ -332,11 +416,7 @@ fn of_limit(silences: &Silences, killed_runs: u64, setting: Setting) -> Vec<Find
         return found;
     };
     if source == LimitSource::Given {
-        // a kill is read a little after the limit, so what is known to be cut there is no contradiction
-        let n = ended.at_least(limit_ms.saturating_add(1));
-        if n > 0 {
-            found.push(Finding::LimitExceeded { limit_ms, n });
-        }
+        found.extend(exceeds(&ended, limit_ms));
     }
     if let Some(window_ms) = setting.window_ms.filter(|&window_ms| window_ms > limit_ms) {
         let curve = KaplanMeier::new(&ended, &censored);
@@ -405,16 +485,12 @@ fn p99(ended: &Counts, censored: &Counts) -> Option<u64> {
         .value
 }
 
-fn of_heaps(
-    silences: &Silences,
-    always: bool,
-    first_seen: impl Fn(u64, u64) -> Option<i64>,
-) -> Vec<Finding> {
-    let (ended, censored) = (silences.ended(), silences.censored());
-    let tail_ms = KaplanMeier::new(&ended, &censored)
+/// The largest heaps that lie in the tail, or all of them.
+fn heaps(Lengths { ended, censored }: Lengths<'_>, always: bool) -> Vec<Heap> {
+    let tail_ms = KaplanMeier::new(ended, censored)
         .quantile(Prob::P90, Level::P95)
         .value;
-    let mut heaps: Vec<Heap> = traps::heaps(&ended)
+    let mut heaps: Vec<Heap> = traps::heaps(ended)
         .into_iter()
         .filter(|heap| heap.min_ms >= HEAP_FROM_MS)
         .filter(|heap| always || tail_ms.is_none_or(|tail_ms| heap.max_ms >= tail_ms))
@@ -422,6 +498,15 @@ fn of_heaps(
     heaps.sort_by(|left, right| right.n.cmp(&left.n).then(left.min_ms.cmp(&right.min_ms)));
     heaps.truncate(HEAPS_TOLD);
     heaps
+}
+
+fn of_heaps(
+    lengths: Lengths<'_>,
+    always: bool,
+    first_seen: impl Fn(u64, u64) -> Option<i64>,
+) -> Vec<Finding> {
+    let Lengths { ended, censored } = lengths;
+    heaps(lengths, always)
         .into_iter()
         .map(|heap| {
             let mut without = Counts::default();
@@ -431,8 +516,8 @@ fn of_heaps(
             Finding::Heaped {
                 heap,
                 first_seen_ms: first_seen(heap.min_ms, heap.max_ms),
-                p99_ms: p99(&ended, &censored),
-                p99_without_ms: p99(&without, &censored),
+                p99_ms: p99(ended, censored),
+                p99_without_ms: p99(&without, censored),
             }
         })
         .collect()
@@ -443,15 +528,15 @@ pub const fn in_heap(heap: &Heap, ms: u64) -> bool {
     heap.min_ms <= ms && ms <= heap.max_ms
 }
 
-fn of_clock(line: Line, silences: &Silences, window_ms: Option<u64>) -> Vec<Finding> {
-    let ended = silences.ended();
+fn of_clock(line: Line, all: Lengths<'_>, window_ms: Option<u64>) -> Vec<Finding> {
+    let ended = all.ended;
     let lengths: Vec<(u64, u64)> = ended.iter().filter(|&(ms, _)| ms > 0).collect();
     let mut found = Vec::new();
     let tick_ms = lengths.iter().fold(0, |divisor, &(ms, _)| gcd(divisor, ms));
     if lengths.len() >= COARSE.0 && tick_ms >= COARSE.1 {
         found.push(Finding::CoarseClock {
             tick_ms,
-            reach: Reach::new(silences, tick_ms, window_ms),
+            reach: Reach::new(all, tick_ms, window_ms),
         });
     }
     let streams = matches!(
@@ -468,7 +553,7 @@ fn of_clock(line: Line, silences: &Silences, window_ms: Option<u64>) -> Vec<Find
             found.push(Finding::Throttled {
                 period_ms: shortest,
                 n,
-                reach: Reach::new(silences, shortest, window_ms),
+                reach: Reach::new(all, shortest, window_ms),
             });
         }
     }

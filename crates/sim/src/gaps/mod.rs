@@ -1,5 +1,6 @@
 //! Waits, idle-clock readings and run sizes, collected from a fleet as sorted samples.
 
+pub mod counted;
 pub mod curve;
 pub mod drift;
 pub mod figures;
@@ -199,19 +200,22 @@ pub struct IdleReadings {
     pub first_seen_ms: BTreeMap<u64, i64>,
 }
 
-/// What cut `gap`, the reading of a clock of `run`, short; `None` when it ended by itself.
-fn cut(run: &Run, gap: &Gap) -> Option<Cut> {
-    let stopped = match run.end {
-        RecordedEnd::Aborted => Cut::Abort,
-        RecordedEnd::Hung => Cut::Hang,
-        RecordedEnd::Killed => Cut::Kill,
-        _ => Cut::LogEnd,
-    };
-    // The event that tells of a stop is no sign of life. One without an outcome only closes the run's last segment.
-    let by_stop = stopped != Cut::LogEnd
-        && gap.to_ms >= run.end_ms
-        && matches!(gap.end, SilenceEnd::Ended | SilenceEnd::Switched);
-    (gap.censored || by_stop).then_some(stopped)
+impl Cut {
+    /// What cut the reading of a clock that was read at `to_ms` because of `ended`, in a run that ended as `end` at
+    /// `end_ms`; `None` when it ended by itself.
+    pub(crate) fn of(end: RecordedEnd, end_ms: u64, to_ms: u64, ended: SilenceEnd) -> Option<Self> {
+        let stopped = match end {
+            RecordedEnd::Aborted => Self::Abort,
+            RecordedEnd::Hung => Self::Hang,
+            RecordedEnd::Killed => Self::Kill,
+            _ => Self::LogEnd,
+        };
+        // The event that tells of a stop is no sign of life. One without an outcome only closes the run's last segment.
+        let by_stop = stopped != Self::LogEnd
+            && to_ms >= end_ms
+            && matches!(ended, SilenceEnd::Ended | SilenceEnd::Switched);
+        (ended == SilenceEnd::Cut || by_stop).then_some(stopped)
+    }
 }
 
 /// The idle clock's readings of the sized runs of `fleet` under the structure of `policy`, by group.
@@ -253,7 +257,7 @@ impl IdleReadings {
         let mut longest: Option<(u64, Option<Cut>)> = None;
         let mut longest_ended = None;
         for gap in gaps {
-            let cut = cut(run, gap);
+            let cut = Cut::of(run.end, run.end_ms, gap.to_ms, gap.end);
             if cut.is_none() {
                 longest_ended = longest_ended.max(Some(gap.ms));
             }

@@ -174,10 +174,10 @@ impl Silences {
         (!self.by_session.is_empty()).then(|| self.by_session.len() + self.unkeyed.len())
     }
 
-    /// The share of the silences that the largest session holds.
-    pub fn largest_share(&self) -> f64 {
-        let largest = self.by_session.values().map(Vec::len).max().unwrap_or(0);
-        largest as f64 / self.len().max(1) as f64
+    /// The silences of the session that has the most.
+    pub fn largest(&self) -> u64 {
+        let largest = self.by_session.values().map(Vec::len).max();
+        largest.unwrap_or(0) as u64
     }
 
     /// The quantiles of the latent length: what was cut counts as longer than it was seen to be.

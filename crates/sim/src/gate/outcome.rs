@@ -116,14 +116,19 @@ pub fn outcomes(fleet: &Fleet, policy: &Policy) -> Outcomes {
 fn numbered<'r>(runs: impl Iterator<Item = (&'r Run, Outcome)>) -> Outcomes {
     let runs: Vec<(&Run, Outcome)> = runs.collect();
     let mut found = Outcomes::default();
-    let mut sessions: BTreeMap<&str, u32> =
-        runs.iter().map(|(run, _)| (session_key(run), 0)).collect();
+    let mut sessions: BTreeMap<&str, u32> = runs
+        .iter()
+        .map(|(run, _)| (&**session_key(run), 0))
+        .collect();
     for (number, slot) in sessions.values_mut().enumerate() {
         *slot = number as u32;
     }
     let mut numbers: [BTreeMap<&str, u32>; StratumKey::ALL.len()] = Default::default();
     for (run, mut outcome) in runs {
-        outcome.session = sessions.get(session_key(run)).copied().unwrap_or_default();
+        outcome.session = sessions
+            .get(&**session_key(run))
+            .copied()
+            .unwrap_or_default();
         for ((key, numbers), number) in StratumKey::ALL
             .into_iter()
             .zip(&mut numbers)
@@ -175,8 +180,9 @@ fn of_cell(run: &Run, active_ms: u64, cell: &CellCounts) -> Outcome {
     let lost = |ms: u128| u64::try_from(ms).unwrap_or(u64::MAX);
     let tally = &all.tally;
     let fate = if all.hung > 0 {
-        match cell.detection_ms.first() {
-            Some(&after_ms) => Fate::HangDetected { cause, after_ms },
+        let after_ms = cell.detections.counts().iter().next();
+        match after_ms {
+            Some((after_ms, _)) => Fate::HangDetected { cause, after_ms },
             None if cell.hung_missed > 0 => Fate::HangMissed {
                 silent_ms: lost(all.slot_lost_ms),
             },

@@ -25,15 +25,19 @@ pub(crate) fn fnv1a(key: &[u8]) -> u64 {
 ///
 /// It depends on the key alone, so that a session keeps its half when data are added.
 pub fn half(key: &[u8], seed: u64) -> Half {
-    let mut mixed = fnv1a(key) ^ seed;
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^= mixed >> 31;
-    if mixed.is_multiple_of(2) {
+    if mixed(key, seed).is_multiple_of(2) {
         Half::Select
     } else {
         Half::Certify
     }
+}
+
+/// FNV-1a of the key, xor `seed`, through the finaliser of `SplitMix64`.
+pub(crate) fn mixed(key: &[u8], seed: u64) -> u64 {
+    let mut mixed = fnv1a(key) ^ seed;
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
 }
 
 /// Whether `runs` are enough to be split: each half must be able to certify `max_rate` without a kill.

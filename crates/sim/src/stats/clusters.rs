@@ -7,6 +7,7 @@
 use super::estimate::{Estimate, Interval, Reason};
 use super::normal::t_upper;
 use super::prob::Level;
+use super::quantile::Counts;
 use super::rates::clopper_pearson_effective;
 
 /// Fewest kills, and fewest sessions holding them, from which a design effect is taken as it is.
@@ -222,8 +223,33 @@ pub fn clustered_rate<S: AsRef<[u64]>>(
     level: Level,
 ) -> ClusteredRate {
     let counts = count(sessions, window_ms);
-    let raw = proportion(&counts, level);
-    let warnings = warnings(&counts, raw.gaps);
+    rate_with(&counts, level, || proxy_deff(sessions))
+}
+
+/// The same of gaps counted by session: those of at least the window, and as often again with those of at least each
+/// of [`proxy_levels`].
+pub fn clustered_rate_of(
+    sessions: &[SessionCounts],
+    at_levels: &[Vec<SessionCounts>],
+    level: Level,
+) -> ClusteredRate {
+    rate_with(sessions, level, || {
+        largest_deff(at_levels.iter().map(Vec::as_slice))
+    })
+}
+
+/// The lengths that 20, 50 and 100 gaps reach, in ms, where there are so many.
+pub fn proxy_levels(gaps: &Counts) -> [Option<u64>; PROXY_EXCEEDANCES.len()] {
+    PROXY_EXCEEDANCES.map(|exceedances| gaps.longest(exceedances as u64))
+}
+
+fn rate_with(
+    counts: &[SessionCounts],
+    level: Level,
+    proxy_deff: impl FnOnce() -> Option<f64>,
+) -> ClusteredRate {
+    let raw = proportion(counts, level);
+    let warnings = warnings(counts, raw.gaps);
     let missing = |reason| ClusteredRate {
         estimate: Estimate {
             point: raw.rate,
@@ -244,13 +270,13 @@ pub fn clustered_rate<S: AsRef<[u64]>>(
             need: 2,
         });
     }
-    let (source, deff) = match reliable_deff(&counts) {
+    let (source, deff) = match reliable_deff(counts) {
         Some(deff) => (DeffSource::Own, deff.max(1.0)),
-        None => proxy_deff(sessions).map_or_else(
+        None => proxy_deff().map_or_else(
             || {
                 (
                     DeffSource::CompleteDependence,
-                    raw.gaps as f64 / kish(&counts),
+                    raw.gaps as f64 / kish(counts),
                 )
             },
             |deff| (DeffSource::Proxy, deff.max(1.0)),
@@ -296,12 +322,19 @@ fn proxy_deff<S: AsRef<[u64]>>(sessions: &[S]) -> Option<f64> {
         .copied()
         .collect();
     pooled.sort_unstable_by(|left, right| right.cmp(left));
-    PROXY_EXCEEDANCES
+    let levels = PROXY_EXCEEDANCES
         .iter()
-        .filter_map(|&exceedances| {
-            let counts = count(sessions, *pooled.get(exceedances - 1)?);
+        .filter_map(|&exceedances| pooled.get(exceedances - 1));
+    let at_levels: Vec<Vec<SessionCounts>> = levels.map(|&ms| count(sessions, ms)).collect();
+    largest_deff(at_levels.iter().map(Vec::as_slice))
+}
+
+/// The largest design effect at levels whose gaps span enough sessions.
+fn largest_deff<'a>(at_levels: impl Iterator<Item = &'a [SessionCounts]>) -> Option<f64> {
+    at_levels
+        .filter_map(|counts| {
             let spanned = counts.iter().filter(|session| session.kills > 0).count();
-            (spanned >= PROXY_SESSIONS).then(|| Spread::of(&counts).deff)?
+            (spanned >= PROXY_SESSIONS).then(|| Spread::of(counts).deff)?
         })
         .max_by(f64::total_cmp)
 }

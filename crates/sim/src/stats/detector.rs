@@ -33,26 +33,58 @@ pub struct Qos {
 
 /// Quality of service of `window_ms` over `gaps`.
 pub fn qos(gaps: &Counts, window_ms: u64) -> Qos {
-    let mistakes = gaps.at_least(window_ms);
-    let active: u128 = gaps
-        .iter()
-        .map(|(ms, times)| u128::from(ms) * u128::from(times))
-        .sum();
-    let suspected: u128 = gaps
-        .iter()
-        .filter(|&(ms, _)| ms >= window_ms)
-        .map(|(ms, times)| u128::from(ms - window_ms) * u128::from(times))
-        .sum();
-    let ratio = |part: f64, whole: f64| (whole > 0.0).then(|| part / whole);
-    Qos {
-        gaps: gaps.total(),
-        mistakes,
-        per_gap_rate: ratio(mistakes as f64, gaps.total() as f64),
-        mistakes_per_hour: ratio(mistakes as f64 * MS_PER_HOUR, active as f64),
-        recurrence_ms: ratio(active as f64, mistakes as f64),
-        duration_ms: ratio(suspected as f64, mistakes as f64),
-        query_accuracy: ratio((active - suspected) as f64, active as f64),
-        detection_bound_ms: window_ms,
+    QosTable::new(gaps).qos(window_ms)
+}
+
+/// Gaps added up once, for many windows.
+#[derive(Clone, Debug, Default)]
+pub struct QosTable {
+    gaps: u64,
+    active_ms: u128,
+    /// By rising length: the length, gaps at least as long, and their time.
+    steps: Vec<(u64, u64, u128)>,
+}
+
+impl QosTable {
+    /// Adds up `gaps`.
+    pub fn new(gaps: &Counts) -> Self {
+        let mut steps: Vec<(u64, u64, u128)> = gaps
+            .iter()
+            .map(|(ms, times)| (ms, times, u128::from(ms) * u128::from(times)))
+            .collect();
+        let (mut longer, mut longer_ms) = (0, 0);
+        for (_, times, ms) in steps.iter_mut().rev() {
+            longer += *times;
+            longer_ms += *ms;
+            (*times, *ms) = (longer, longer_ms);
+        }
+        Self {
+            gaps: gaps.total(),
+            active_ms: longer_ms,
+            steps,
+        }
+    }
+
+    /// Quality of service of `window_ms`.
+    pub fn qos(&self, window_ms: u64) -> Qos {
+        let first = self.steps.partition_point(|step| step.0 < window_ms);
+        let (mistakes, time_ms) = self
+            .steps
+            .get(first)
+            .map_or((0, 0), |&(_, gaps, ms)| (gaps, ms));
+        let suspected = time_ms - u128::from(window_ms) * u128::from(mistakes);
+        let (gaps, active) = (self.gaps, self.active_ms);
+        let ratio = |part: f64, whole: f64| (whole > 0.0).then(|| part / whole);
+        Qos {
+            gaps,
+            mistakes,
+            per_gap_rate: ratio(mistakes as f64, gaps as f64),
+            mistakes_per_hour: ratio(mistakes as f64 * MS_PER_HOUR, active as f64),
+            recurrence_ms: ratio(active as f64, mistakes as f64),
+            duration_ms: ratio(suspected as f64, mistakes as f64),
+            query_accuracy: ratio((active - suspected) as f64, active as f64),
+            detection_bound_ms: window_ms,
+        }
     }
 }
 

@@ -57,6 +57,16 @@ impl Counts {
         self.by_ms.get(&ms).copied().unwrap_or(0)
     }
 
+    /// The `rank`-th longest, from 1.
+    pub fn longest(&self, rank: u64) -> Option<u64> {
+        let mut longer = 0;
+        let at = self.by_ms.iter().rev().find(|(_, times)| {
+            longer += **times;
+            longer >= rank
+        });
+        at.map(|(&ms, _)| ms)
+    }
+
     /// (value, count), by rising value.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.by_ms.iter().map(|(&ms, &times)| (ms, times))
@@ -347,10 +357,19 @@ impl RankTable {
 
     /// [`quantile_at`] at the table's level.
     pub fn quantile(&mut self, sorted: &[u64], p: Prob) -> QuantileEstimate {
-        let (n, level) = (sorted.len() as u64, self.level);
+        self.estimate(sorted, p)
+    }
+
+    /// [`quantile_of_counts`] at the table's level.
+    pub fn quantile_of_counts(&mut self, counts: &Counts, p: Prob) -> QuantileEstimate {
+        self.estimate(counts, p)
+    }
+
+    fn estimate<R: Ranked + ?Sized>(&mut self, samples: &R, p: Prob) -> QuantileEstimate {
+        let (n, level) = (samples.n(), self.level);
         let found = self.known.entry((n, p));
         let ranks = *found.or_insert_with(|| ranks(n, p, level));
-        estimate_between(sorted, p, level, ranks)
+        estimate_between(samples, p, level, ranks)
     }
 }
 

@@ -7,9 +7,13 @@ use policysim_policy::{Cause, ClockClass};
 use thiserror::Error;
 
 use super::{Known, Summarised, Summary};
+use crate::gaps::counted::Readings;
+use crate::lengths::Lengths;
 use crate::life::{Life, Mark};
 use crate::run::{RecordedEnd, Run};
 use crate::staircase::{Crossings, Piece, Stop};
+use crate::stats::Counts;
+use crate::stretches::Stretches;
 
 /// What the bytes begin with; the last two are the version of the format, little-endian.
 const MAGIC: [u8; 8] = *b"psimsm\x02\x00";
@@ -44,6 +48,17 @@ impl Summary {
         }
         let mut out = Writer(MAGIC.to_vec());
         out.list(&self.structures, Writer::known);
+        for stretches in &self.stretches {
+            for part in &stretches.parts() {
+                out.lengths(part);
+            }
+        }
+        let (lengths, suspends) = self.readings.parts();
+        for part in lengths {
+            out.lengths(part);
+        }
+        out.number(suspends);
+        out.number(self.base as u64);
         out.number(texts.len() as u64);
         for text in texts.keys() {
             out.text(text);
@@ -71,11 +86,30 @@ impl Summary {
         }
         let mut reader = Reader(body);
         let structures = reader.list(Reader::known)?;
+        let of_structure = |reader: &mut Reader<'_>| Ok(Stretches::of_parts(reader.all_lengths()?));
+        let stretches: Vec<Stretches> = (0..structures.len())
+            .map(|_| of_structure(&mut reader))
+            .collect::<Read<_>>()?;
+        let lengths = reader.all_lengths()?;
+        let mut readings = Readings::of_parts(lengths, reader.number()?);
+        let base: usize = reader.small()?;
+        if base >= structures.len().max(1) {
+            return Err(DamagedSummary::Changed);
+        }
         let texts: Vec<Arc<str>> = reader.list(|reader| Ok(reader.text()?.into()))?;
         let count = structures.len();
         let runs = reader.list(|reader| reader.run(&texts, count))?;
+        for run in &runs {
+            readings.add_to_session(&run.head, run.readings);
+        }
         if reader.0.is_empty() {
-            Ok(Self { structures, runs })
+            Ok(Self {
+                structures,
+                stretches,
+                readings,
+                base,
+                runs,
+            })
         } else {
             Err(DamagedSummary::Changed)
         }
@@ -148,6 +182,7 @@ impl Writer {
         self.mark(run.life.alive);
         self.mark(run.life.completed);
         self.number(run.life.onset_ms);
+        self.number(run.readings);
         let mut last = 0;
         self.list(&run.active, |out, &(from_ms, active)| {
             out.number((from_ms - last) << 1 | u64::from(active));
@@ -174,6 +209,17 @@ impl Writer {
             let (cause, at_ms) = found.end();
             self.number(cause as u64);
             self.number(at_ms);
+        }
+    }
+
+    fn lengths(&mut self, lengths: &Lengths) {
+        let counts = lengths.counts();
+        self.number((counts.distinct() as u64) << 1 | u64::from(lengths.is_exact()));
+        let mut last = 0;
+        for (ms, times) in counts.iter() {
+            self.number(ms - last);
+            self.number(times);
+            last = ms;
         }
     }
 
@@ -245,6 +291,21 @@ impl Reader<'_> {
         (0..len).map(|_| read(self)).collect()
     }
 
+    fn lengths(&mut self) -> Read<Lengths> {
+        let head = self.number()?;
+        let (mut counts, mut last) = (Counts::default(), 0);
+        for _ in 0..head >> 1 {
+            let ms = Self::sum(&mut last, self.number()?)?;
+            counts.add(ms, self.number()?);
+        }
+        Ok(Lengths::restore(counts, head & 1 == 1))
+    }
+
+    fn all_lengths<const N: usize>(&mut self) -> Read<[Lengths; N]> {
+        let all: Vec<Lengths> = (0..N).map(|_| self.lengths()).collect::<Read<_>>()?;
+        <[Lengths; N]>::try_from(all).map_err(|_| DamagedSummary::Changed)
+    }
+
     fn sum(last: &mut u64, change: u64) -> Read<u64> {
         *last = last.checked_add(change).ok_or(DamagedSummary::Changed)?;
         Ok(*last)
@@ -293,6 +354,7 @@ impl Reader<'_> {
             completed: self.mark()?,
             onset_ms: self.number()?,
         };
+        let readings = self.number()?;
         let mut last = 0;
         let active = self.list(|reader| {
             let number = reader.number()?;
@@ -313,6 +375,7 @@ impl Reader<'_> {
             active,
             times,
             found,
+            readings,
         })
     }
 

@@ -1,6 +1,7 @@
 //! A sweep the long way: every run replayed under every candidate.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use policysim_sim::judgement::Judgement;
 use policysim_sim::ledger::ledger;
@@ -52,7 +53,7 @@ pub(crate) fn sweep(
         .iter()
         .map(|candidate| {
             let part = || Part {
-                strata: vec![Tally::default(); groups],
+                strata: vec![Tally::default(); groups].into(),
                 ..Part::default()
             };
             let mut cell = CellCounts {
@@ -60,13 +61,14 @@ pub(crate) fn sweep(
                 certify: part(),
                 ..CellCounts::default()
             };
+            let mut detections_ms = Vec::new();
             for (index, run) in sized_runs(fleet).enumerate() {
                 let of_base = replay(grouping.base, run, &fleet.symbols);
                 let certifies = grouping.halves.get(index) != Some(&Half::Select);
                 let groups = grouping.strata.of_run(index);
                 let base_kills = wrongly_killed(&of_base);
                 count(
-                    &mut cell,
+                    (&mut cell, &mut detections_ms),
                     fleet,
                     candidate,
                     run,
@@ -75,14 +77,14 @@ pub(crate) fn sweep(
                     base_kills,
                 );
             }
-            cell.detection_ms.sort_unstable();
+            cell.detections = detections_ms.into_iter().collect();
             cell
         })
         .collect()
 }
 
 fn count(
-    cell: &mut CellCounts,
+    (cell, detections_ms): (&mut CellCounts, &mut Vec<u64>),
     fleet: &Fleet,
     candidate: &Candidate,
     run: &Run,
@@ -106,7 +108,7 @@ fn count(
             cell.hung_killed_early += 1;
             0
         } else {
-            cell.detection_ms.push(at_ms - onset_ms);
+            detections_ms.push(at_ms - onset_ms);
             at_ms + settling_lag(policy).as_u64() - onset_ms
         };
         for part in parts(cell, certifies) {
@@ -136,7 +138,7 @@ fn count(
     for part in parts(cell, certifies) {
         add(&mut part.tally, &tally);
         for &group in groups {
-            add(&mut part.strata[group], &tally);
+            add(&mut Arc::make_mut(&mut part.strata)[group], &tally);
         }
         if tally.false_kills > 0 {
             part.work_lost_ms += work_ms;

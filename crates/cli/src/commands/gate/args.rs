@@ -95,13 +95,13 @@ pub(super) struct InitArgs {
 }
 
 #[derive(Args, Debug)]
-pub(super) struct SummaryArgs {
+pub(crate) struct SummaryArgs {
     #[command(flatten)]
-    pub(super) data: DataArgs,
+    pub(crate) data: DataArgs,
     /// The policy: a preset, a TOML file, or DIALECT:FILE
     #[arg(long, value_name = "POLICY")]
-    pub(super) policy: String,
+    pub(crate) policy: String,
     /// The file to write
     #[arg(long, short, value_name = "FILE")]
-    pub(super) out: PathBuf,
+    pub(crate) out: PathBuf,
 }

@@ -12,22 +12,20 @@ use policysim_sim::gate::{
 
 use crate::args::{DataArgs, GlobalArgs};
 use crate::exit::ExitStatus;
-use crate::{data, output, policy_file, rules_file};
+use crate::{data, output, policy_file, rules_file, summary_file};
 
 mod args;
 mod init;
-mod summary;
 mod swept;
 
-pub(crate) use args::GateArgs;
 use args::{Counts, GateCommand};
-pub(crate) use summary::is_one as is_summary;
+pub(crate) use args::{GateArgs, SummaryArgs};
 
 /// Decides the rules and prints what became of them.
 pub(super) fn run(args: &GateArgs, global: &GlobalArgs) -> Result<ExitStatus> {
     match &args.command {
         Some(GateCommand::Init(init)) => init::run(init, global),
-        Some(GateCommand::Summarise(summary)) => summary::write(summary, global),
+        Some(GateCommand::Summarise(summary)) => summary_file::write(summary, global),
         Some(GateCommand::Schema) => {
             let schema = serde_json::to_string_pretty(&rules_file::schema())?;
             output::print(&format!("{schema}\n"))?;
@@ -120,9 +118,9 @@ impl Side {
             });
         }
         if let [path] = &args.data[..]
-            && summary::is_one(path)
+            && summary_file::is_one(path)
         {
-            let read = summary::read(path)?;
+            let read = summary_file::read(path)?;
             let figures = figures_of_summary(
                 &read.summary,
                 &policy.policy,

@@ -13,6 +13,7 @@ use policysim_sim::gaps::GapQuantile;
 use policysim_sim::gaps::curve::{Curve, curve, log_lengths};
 use policysim_sim::ledger;
 use policysim_sim::run::Fleet;
+use policysim_sim::scan::InMemory;
 use policysim_sim::settle::{Cast, Habits, settlement};
 use policysim_sim::stats::Prob;
 use policysim_sim::strata::StratumKey;
@@ -43,15 +44,19 @@ pub(super) fn report(
 ) -> Result<Report> {
     let question = sweep::question(asked, global)?;
     let loaded = super::runs(args, global)?;
-    let result = sweep::answer(question, &loaded, global);
+    let runs = InMemory::new(&loaded.fleet);
+    let (runs, header) = (sweep::Events(&runs), &loaded.header);
+    let result = sweep::answer(question, &runs, header, Some(&loaded.fleet), global)?;
     let facts = SweepFacts::parse(&result.json()?)?;
     let wider_asked = question::map_args(args, &candidate.policy)?;
     let wider = match &wider_asked {
         Some(asked) => Some(sweep::answer(
             sweep::question(asked, &quiet(global))?,
-            &loaded,
+            &runs,
+            header,
+            Some(&loaded.fleet),
             global,
-        )),
+        )?),
         None => None,
     };
     let wider_facts = match &wider {

@@ -1,4 +1,5 @@
-//! A summary file: what a gate is decided on without events, for places that must not hold logs.
+//! A summary file: what a gate is decided on and sweeps are answered from without events, for places that must not hold
+//! logs.
 //!
 //! One line of JSON that says what it is of, then the bytes of the simulator's summary, which carry a checksum of both.
 
@@ -11,8 +12,8 @@ use policysim_sim::gate::{Needs, Origin, Telemetry, figures_of, summary_of};
 use policysim_sim::summary::Summary;
 use serde::{Deserialize, Serialize};
 
-use super::args::SummaryArgs;
 use crate::args::GlobalArgs;
+use crate::commands::gate::SummaryArgs;
 use crate::exit::ExitStatus;
 use crate::{data, output, policy_file};
 
@@ -50,11 +51,14 @@ struct Head {
 }
 
 /// A summary file, read.
-pub(super) struct SummaryFile {
-    pub(super) header: DataHeader,
-    pub(super) telemetry: Telemetry,
-    pub(super) kills_missing: Option<String>,
-    pub(super) summary: Summary,
+pub(crate) struct SummaryFile {
+    /// What it is of.
+    pub(crate) header: DataHeader,
+    /// The policy that it was made under.
+    pub(crate) policy: String,
+    pub(crate) telemetry: Telemetry,
+    pub(crate) kills_missing: Option<String>,
+    pub(crate) summary: Summary,
 }
 
 /// Whether the file at `path` is a summary, of whatever version.
@@ -69,7 +73,7 @@ pub(crate) fn is_one(path: &Path) -> bool {
 ///
 /// # Errors
 /// When it does not read, or was cut or changed.
-pub(super) fn read(path: &Path) -> Result<SummaryFile> {
+pub(crate) fn read(path: &Path) -> Result<SummaryFile> {
     let shown = path.display();
     let bytes = fs::read(path).with_context(|| format!("cannot read {shown}"))?;
     let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else {
@@ -101,6 +105,7 @@ pub(super) fn read(path: &Path) -> Result<SummaryFile> {
             flagged: head.flagged_waits,
         },
         kills_missing: head.kills_missing,
+        policy: head.policy,
         summary,
         header: DataHeader {
             name: head.name,
@@ -120,7 +125,7 @@ pub(super) fn read(path: &Path) -> Result<SummaryFile> {
 }
 
 /// Writes the summary of telemetry under a policy.
-pub(super) fn write(args: &SummaryArgs, global: &GlobalArgs) -> Result<ExitStatus> {
+pub(crate) fn write(args: &SummaryArgs, global: &GlobalArgs) -> Result<ExitStatus> {
     let policy = policy_file::load_and_tell(&args.policy, global)?;
     let loaded = data::load(&args.data, global)?;
     let DataHeader { name, .. } = &loaded.header;
