@@ -76,7 +76,7 @@ fn zeros_in_the_head_of_a_log_cost_their_line_alone() {
     place.write("nul.jsonl", log_around(&[0; 50]));
     let printed = place.run("import nul.jsonl --out ds").ok();
     assert!(printed.contains("1 malformed"), "{printed}");
-    assert!(printed.contains("claude: 1 sources, 1 runs"), "{printed}");
+    assert!(printed.contains("claude: 1 source, 1 run"), "{printed}");
 }
 
 #[test]
@@ -179,4 +179,53 @@ fn what_is_no_plain_file_is_written_to_and_not_replaced() {
     }
     assert!(place.read("target.svg").starts_with(b"<svg"));
     assert!(!fs::metadata("/dev/null").unwrap().is_file());
+}
+
+/// Between the rows of a JSON table a line of something else is no header of a CSV one.
+#[test]
+fn a_foreign_line_in_a_table_is_unreadable() {
+    let place = Place::new();
+    place.write(
+        "table.jsonl",
+        "{\"run\":\"1\",\"t_ms\":0,\"kind\":\"run_start\"}\ngarbage, with words\n[[[\n{\"run\":\"1\",\"t_ms\":9,\"kind\":\"run_end\"}\n",
+    );
+    let printed = place.run("import table.jsonl --out ds").ok();
+    assert!(printed.contains("2 imported + 0 ignored"), "{printed}");
+    assert!(printed.contains("2 malformed"), "{printed}");
+    let listed = place.read("ds/quarantine.csv");
+    let listed = String::from_utf8(listed).unwrap();
+    assert_eq!(listed.matches("no JSON object").count(), 2, "{listed}");
+}
+
+/// A result set that somebody edited is told to be wrong, before anything is added up.
+#[test]
+fn counts_of_a_result_set_that_do_not_fit_are_refused() {
+    let place = Place::new();
+    place
+        .run("sweep --idle 60s,300s --out set --quiet")
+        .exits(0);
+    place.write(
+        "rules.toml",
+        "[[rule]]\nmetric = \"false_kill_rate\"\nmax = \"5%\"\n",
+    );
+    let whole = String::from_utf8(place.read("set/sweep.json")).unwrap();
+    let mut sweep: serde_json::Value = serde_json::from_str(&whole).unwrap();
+    for (key, value) in [
+        ("unresolved_kills", u64::MAX),
+        ("unresolved_kills", 8_000),
+        ("true_kills", u64::MAX),
+        ("hung_missed", 1 << 54),
+    ] {
+        let kept = sweep["cells"][1][key].take();
+        sweep["cells"][1][key] = value.into();
+        place.write("set/sweep.json", sweep.to_string());
+        sweep["cells"][1][key] = kept;
+        for line in [
+            "gate set --policy pi-desktop-0129 --rules rules.toml",
+            "report set --policy pi-desktop-0129 -o out",
+        ] {
+            let error = place.run(line).error();
+            assert!(error.contains("counts of cell 2"), "{line}\n{error}");
+        }
+    }
 }

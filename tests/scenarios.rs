@@ -207,7 +207,7 @@ fn br_68_a_call_that_the_log_leaves_open_is_neither_hung_nor_a_kill() {
         assert_eq!(cell[count], 0, "{cell}");
     }
     let table = imported.place.run("sweep dataset --idle 60s").ok();
-    assert!(table.contains("1 end with their log"), "{table}");
+    assert!(table.contains("1 ends with its log"), "{table}");
     let until = format!(
         "import {} --observed-until 2026-03-02T09:10:00Z --out observed",
         imported.log
@@ -284,7 +284,7 @@ fn br_74_parent_and_child_are_two_linked_runs() {
         fs::read(child).unwrap(),
     );
     let done = place.run("import both --out linked").exits(0);
-    assert!(done.stdout.contains("1 runs linked"), "{}", done.stdout);
+    assert!(done.stdout.contains("1 run linked"), "{}", done.stdout);
     let killed = json(
         &place
             .run(&format!(

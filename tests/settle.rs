@@ -201,3 +201,17 @@ fn hangs_are_accounted_for_whatever_the_parent_had_made_of_the_run() {
     }
     assert_eq!(cells.len(), 2);
 }
+
+/// Delegates of delegates are numbered between those of a parent that goes on spawning.
+#[test]
+fn nested_delegates_of_parents_that_go_on_spawning() {
+    let place = fleet::place();
+    for habit in ["--cap 2", "--spawn-every 10s", "--tasks 12"] {
+        let line = format!("settle telemetry --nested 20% --parents 50 {habit} --format json");
+        let nested = json(&place.run(&line).ok());
+        let plain = json(&place.run(&line.replace("--nested 20% ", "")).ok());
+        let runs = |of: &serde_json::Value| of["cells"][0]["runs"].clone();
+        assert!(runs(&nested).is_u64(), "{nested}");
+        assert_eq!(runs(&nested), runs(&plain), "{habit}");
+    }
+}

@@ -10,8 +10,10 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use policysim_policy::nearest;
 use policysim_report::header::DataHeader;
-use policysim_report::units::{bytes, grouped};
-use policysim_sim::run::{EventFlags, Fleet, RecordedEnd, Run, RunEvent, RunStatus, Symbols, Wait};
+use policysim_report::units::{bytes, counted, grouped};
+use policysim_sim::run::{
+    EventFlags, Fleet, RecordedEnd, Resolution, Run, RunEvent, RunStatus, Symbols, Wait,
+};
 use policysim_telemetry::{
     Arguments, Contents, Dataset, ImportRequest, InputFormat, Inputs, Manifest, Sample,
 };
@@ -362,6 +364,8 @@ struct Heads {
     unanswered: u64,
     open: u64,
     hung: u64,
+    /// Runs whose outputs are stamped when they are finished.
+    stamped_late: u64,
     /// The first and the last start of a dated run, ms since the Unix epoch.
     window: Option<(i64, i64)>,
 }
@@ -381,6 +385,7 @@ impl Heads {
             RecordedEnd::Hung => self.hung += 1,
             _ => {}
         }
+        self.stamped_late += u64::from(run.resolution == Resolution::Message);
         let started = run.started_at_ms;
         if started != 0 {
             let (first, last) = self.window.unwrap_or((started, started));
@@ -393,6 +398,13 @@ fn header(manifest: &Manifest, name: String, heads: &Heads) -> DataHeader {
     let mut caveats = Vec::new();
     if let Some(origin) = manifest.origin.get("caveats") {
         caveats.extend(origin.lines().map(str::to_owned));
+    }
+    if heads.stamped_late > 0 {
+        caveats.push(format!(
+            "Outputs of {} of {} are stamped when they are finished: a silence before one holds its streaming, so that it, and what it says of a kill for idleness, is an upper bound.",
+            grouped(heads.stamped_late),
+            counted(heads.runs, "run")
+        ));
     }
     let (first_day, last_day) = heads.window.map_or_else(
         || (String::new(), String::new()),

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::units::{counted, grouped, verb};
+use crate::units::{counted, grouped};
 
 /// The data behind a result.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
@@ -60,9 +60,13 @@ impl DataHeader {
         let mut text = self.subject();
         if self.open_runs > 0 {
             text.push_str(&format!(
-                " · {} {} with their log",
+                " · {} {} log",
                 grouped(self.open_runs),
-                verb(self.open_runs, "end")
+                if self.open_runs == 1 {
+                    "ends with its"
+                } else {
+                    "end with their"
+                }
             ));
         }
         if self.malformed_lines > 0 {

@@ -310,7 +310,7 @@ impl SettleResult {
         let wronged = settled.numbers.misread + settled.numbers.stopped + settled.numbers.closed;
         if wronged > 0 {
             text.push_str(&format!(
-                " Parents that {} on an expiry end or misread {} healthy runs.",
+                " Parents that {} on an expiry end or misread a healthy run {} times, second runs of a task among them.",
                 match settled.on_expiry.name() {
                     "read_as_failure" => "read failure",
                     "close_turn" => "close their turn",

@@ -74,10 +74,13 @@ pub(crate) struct Summarised {
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub enum NeedsEvents {
     /// A candidate, or the base, has a structure, a clock or a shorter window that was not read.
-    #[error("the summary does not hold what {0} is answered from: sweep the events")]
+    #[error(
+        "it does not hold what {} is answered from (other things re-arm or pause, a limit that it was not made with, or a shorter window): name as the base the policy that it was made under, or ask the events",
+        if .0.is_empty() { "the policy" } else { .0.as_str() }
+    )]
     NotRead(String),
     /// A candidate is answered by replays.
-    #[error("{0} is answered by replays, and a summary holds no events: sweep the events")]
+    #[error("{0} is answered by replays, and it holds no events: ask the events")]
     Replayed(String),
 }
 

@@ -25,7 +25,6 @@ use policysim_sim::run::Fleet;
 use policysim_sim::scan::{InMemory, Scan};
 use policysim_sim::settle::{Cast, Changes, Habits, Settlement, settlement};
 use policysim_sim::stats::Prob;
-use policysim_sim::stats::bootstrap::Resampling;
 use policysim_sim::stats::traps::Heap;
 use policysim_sim::strata::StratumKey;
 use policysim_sim::sweep::{Axis, Candidate, Question as Asked, candidates, sized_runs};
@@ -282,19 +281,19 @@ pub(super) fn answer(
         &evidence,
         question.costs,
     );
-    let how = Resampling {
-        seed: global.seed,
-        ..Resampling::default()
-    };
     let counted = swept.counted();
     let reads = runs.reads(base);
-    let heaps = reads.then(|| heaps_told(&counted)).unwrap_or_default();
+    let heaps = if reads {
+        heaps_told(&counted)
+    } else {
+        Vec::new()
+    };
     let found = Found {
         cost: &cost,
         unaware: &unaware,
         evidence: &evidence,
     };
-    let look = runs.look(&asked, &swept, found, &heaps, how)?;
+    let look = runs.look(&asked, &swept, found, &heaps)?;
     notes.extend(runs.unsaid(base));
     notes.extend(source::inexact(&swept, &look, counted.exact));
     let findings = reads.then(|| {

@@ -14,7 +14,10 @@ pub(crate) const SWEEP_COLUMNS: [(&str, Align); 4] = [
     ("simulated: settled in\nits wait [95 %]", Align::Left),
     ("hang to knowledge\np50 … p99", Align::Right),
     ("expiries\nper run", Align::Left),
-    ("healthy runs misread,\nstopped, closed", Align::Right),
+    (
+        "times healthy runs are\nmisread/stopped/closed",
+        Align::Right,
+    ),
 ];
 
 /// Their cells.

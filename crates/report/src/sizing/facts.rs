@@ -235,6 +235,9 @@ pub struct AgainstBase {
     pub newly_spared: u64,
 }
 
+/// The largest whole number that every reader of JSON holds exactly, 2^53.
+const EXACT_IN_JSON: u128 = 1 << 53;
+
 /// One cell.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 pub struct Cell {
@@ -314,6 +317,40 @@ impl Cell {
         self.unresolved_kills + self.unresolved_survivals
     }
 
+    /// Whether no count is larger than what it counts in, and all are within what JSON numbers hold exactly.
+    fn fits(&self) -> bool {
+        let within = |counts: &[u64], all: u128| {
+            counts.iter().map(|count| u128::from(*count)).sum::<u128>() <= all
+        };
+        let (runs, hung) = (u128::from(self.runs), u128::from(self.hung));
+        let kills: Vec<u64> = self.kills.values().copied().collect();
+        let against = &self.against_base;
+        runs + hung <= EXACT_IN_JSON
+            && within(
+                &[
+                    self.false_kills,
+                    self.unresolved_kills,
+                    self.unresolved_survivals,
+                ],
+                runs,
+            )
+            && within(&[self.true_kills], runs)
+            && within(&[self.ties], runs)
+            && within(&[against.newly_killed], runs)
+            && within(&[against.newly_spared], runs)
+            && within(&kills, runs + hung)
+            && within(&[self.killed], runs + hung)
+            && within(&[self.hung_killed_early, self.hung_missed], hung)
+            && within(&[self.detection.n], hung)
+            && self.strata.iter().all(|stratum| {
+                within(&[stratum.runs], runs)
+                    && within(
+                        &[stratum.false_kills, stratum.unresolved],
+                        u128::from(stratum.runs),
+                    )
+            })
+    }
+
     /// One setting, for people: the value of `key`, or `-` where it is not swept.
     pub fn setting(&self, key: &str) -> &str {
         self.settings.get(key).map_or("-", String::as_str)
@@ -382,6 +419,9 @@ pub enum FactsError {
     /// Cells are numbered from 1 in their order, and what names a cell names one of them.
     #[error("it names cell {0}, which it does not hold")]
     NoSuchCell(usize),
+    /// A part is larger than its whole.
+    #[error("the counts of cell {0} do not fit its runs")]
+    Counts(usize),
 }
 
 /// A sweep with the text it was read from.
@@ -397,7 +437,7 @@ impl SweepFacts {
     /// Reads the JSON of a sweep.
     ///
     /// # Errors
-    /// When it is none, of another version, or names cells that it does not hold.
+    /// When it is none, of another version, names cells that it does not hold, or has counts that do not fit.
     pub fn parse(text: &str) -> Result<Self, FactsError> {
         let raw: Box<RawValue> = serde_json::from_str(text)?;
         let sweep: Sweep = serde_json::from_str(raw.get())?;
@@ -427,6 +467,9 @@ impl SweepFacts {
             .next()
         {
             return Err(FactsError::NoSuchCell(cell));
+        }
+        if let Some(cell) = sweep.cells.iter().find(|cell| !cell.fits()) {
+            return Err(FactsError::Counts(cell.cell));
         }
         Ok(Self { sweep, raw })
     }

@@ -217,12 +217,15 @@ impl RateBound {
         };
         Judged {
             figure: self.figure(counts, &found),
-            verdict: Some(if holds {
-                Verdict::Pass
-            } else {
-                Verdict::Inconclusive
+            // It may be a failure: what cannot tell is never mapped to a pass.
+            verdict: Some(if holds { Verdict::Pass } else { Verdict::NoData }),
+            code: (!holds).then_some(Code::NotInSource),
+            reason: (!holds).then(|| {
+                format!(
+                    "kills come together on {}s, and the sweep has no lower limit of that: gate the dataset",
+                    cluster.name()
+                )
             }),
-            code: (!holds).then_some(Code::FewUnits),
             ..Judged::default()
         }
     }

@@ -1,6 +1,7 @@
 //! One parent: it spawns its tasks, waits for them, and reacts to what it is told.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::{Index, IndexMut};
 
 use policysim_policy::{Millis, Policy};
 
@@ -42,6 +43,30 @@ struct Known<'r> {
     beat: Option<(Heartbeat, u32)>,
 }
 
+/// The delegates that the parent spawned itself, by the session's number; those that they spawn have numbers between.
+#[derive(Default)]
+struct Own<'r>(BTreeMap<usize, Known<'r>>);
+
+impl<'r> Index<usize> for Own<'r> {
+    type Output = Known<'r>;
+
+    fn index(&self, delegate: usize) -> &Known<'r> {
+        &self.0[&delegate]
+    }
+}
+
+impl<'r> IndexMut<usize> for Own<'r> {
+    fn index_mut(&mut self, delegate: usize) -> &mut Known<'r> {
+        self.0.get_mut(&delegate).expect("a delegate of its own")
+    }
+}
+
+impl Own<'_> {
+    fn numbers(&self) -> Vec<usize> {
+        self.0.keys().copied().collect()
+    }
+}
+
 /// What is to be spawned.
 struct Order<'r> {
     task: usize,
@@ -74,7 +99,7 @@ pub(super) struct Parent<'r, 'p> {
     tasks: Vec<Task<'r>>,
     left: Vec<Allowance>,
     orders: VecDeque<Order<'r>>,
-    known: Vec<Known<'r>>,
+    known: Own<'r>,
     /// Delegates that it waits for.
     awaited: Vec<usize>,
     /// Starts and ends of the waits that are over.
@@ -118,7 +143,7 @@ impl<'r, 'p> Parent<'r, 'p> {
                 .collect(),
             orders: tasks.iter().enumerate().map(order).collect(),
             tasks,
-            known: Vec::new(),
+            known: Own::default(),
             awaited: Vec::new(),
             waits: Vec::new(),
             wait: None,
@@ -161,11 +186,10 @@ impl<'r, 'p> Parent<'r, 'p> {
             self.orders.push_front(order);
             return self.works_then_waits();
         };
-        debug_assert_eq!(delegate, self.known.len());
         self.numbers.runs += u64::from(order.first);
         self.numbers.healthy += u64::from(order.first && !order.course.hangs());
         self.numbers.duplicates += u64::from(order.duplicate);
-        self.known.push(Known {
+        let known = Known {
             task: order.task,
             course: order.course,
             duplicate: order.duplicate,
@@ -173,7 +197,8 @@ impl<'r, 'p> Parent<'r, 'p> {
             at: None,
             hung: false,
             beat: None,
-        });
+        };
+        self.known.0.insert(delegate, known);
         self.awaited.push(delegate);
         if self.orders.is_empty() {
             self.works_then_waits();
@@ -431,7 +456,7 @@ impl<'r, 'p> Parent<'r, 'p> {
         self.orders.clear();
         self.awaited.clear();
         self.done = Some(self.session.now());
-        for delegate in 0..self.known.len() {
+        for delegate in self.known.numbers() {
             self.session.stop(delegate, How::Closed);
         }
     }
@@ -448,7 +473,7 @@ impl<'r, 'p> Parent<'r, 'p> {
             self.numbers.runs += 1;
             self.numbers.healthy += u64::from(!order.course.hangs());
         }
-        for delegate in 0..self.known.len() {
+        for delegate in self.known.numbers() {
             let born = self.session.born(delegate);
             let settled = match self.session.standing(delegate) {
                 Standing::Settled(at) => Some(at),

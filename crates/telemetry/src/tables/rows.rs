@@ -33,11 +33,7 @@ pub(super) fn parquet_columns(file: &Found) -> Result<Vec<String>, String> {
 
 /// The columns of a CSV header, or the keys of the first JSON line; none when it is neither.
 pub(super) fn text_columns(head: &[u8]) -> Option<Vec<String>> {
-    let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
-    let first = head
-        .split(|&byte| byte == b'\n')
-        .find(|line| !line.trim_ascii().is_empty())?;
-    let first = std::str::from_utf8(first).ok()?.trim();
+    let first = std::str::from_utf8(first_line(head)?).ok()?.trim();
     if first.starts_with('{') {
         let object: serde_json::Map<String, serde_json::Value> =
             serde_json::from_str(first).ok()?;
@@ -46,6 +42,14 @@ pub(super) fn text_columns(head: &[u8]) -> Option<Vec<String>> {
     csv_cells(first)
         .ok()
         .map(|cells| cells.iter().map(|cell| cell.trim().to_owned()).collect())
+}
+
+/// The first line that is not blank, without what surrounds it.
+fn first_line(head: &[u8]) -> Option<&[u8]> {
+    let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
+    head.split(|&byte| byte == b'\n')
+        .map(<[u8]>::trim_ascii)
+        .find(|line| !line.is_empty())
 }
 
 /// Gives every row of the content to `each`, restricted to `columns` (a column that is not there is missing in
@@ -63,6 +67,7 @@ pub(super) fn for_each(
         for_each_parquet(file, cancel, columns, report, each)?;
         return Ok(fingerprint);
     }
+    let is_json = first_line(content.head()).is_some_and(|line| line.starts_with(b"{"));
     if let Some(there) = text_columns(content.head()) {
         report.warnings.extend(unread(&there, columns));
     }
@@ -89,7 +94,7 @@ pub(super) fn for_each(
             report.lines.ignored += 1;
             continue;
         }
-        let cells = if text.trim_start().starts_with('{') {
+        let cells = if is_json || text.trim_start().starts_with('{') {
             json_cells(text, columns)
         } else if let Some(places) = &places {
             csv_cells(text).map(|cells| pick(cells, places))

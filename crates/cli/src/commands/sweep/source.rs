@@ -25,7 +25,6 @@ pub(crate) trait Answers {
         swept: &Swept,
         found: Found<'_>,
         heaps: &[Heap],
-        how: Resampling,
     ) -> Result<SecondLook>;
 
     /// Whether the readings of the idle clock under `base` are known.
@@ -33,6 +32,14 @@ pub(crate) trait Answers {
 
     /// What it cannot say, in words.
     fn unsaid(&self, base: &Policy) -> Vec<String>;
+}
+
+/// Sessions are resampled with the seed that halves them.
+fn how(question: &Question<'_>) -> Resampling {
+    Resampling {
+        seed: question.seed,
+        ..Resampling::default()
+    }
 }
 
 /// Runs with their events.
@@ -52,9 +59,8 @@ where
         swept: &Swept,
         found: Found<'_>,
         heaps: &[Heap],
-        how: Resampling,
     ) -> Result<SecondLook> {
-        second_look(self.0, question, swept, found, heaps, how).map_err(Into::into)
+        second_look(self.0, question, swept, found, heaps, how(question)).map_err(Into::into)
     }
 
     fn reads(&self, _: &Policy) -> bool {
@@ -81,11 +87,14 @@ impl Answers for SummaryFile {
         swept: &Swept,
         found: Found<'_>,
         _: &[Heap],
-        how: Resampling,
     ) -> Result<SecondLook> {
         let summary = &self.summary;
         Ok(second_look_at_summary(
-            summary, question, swept, found, how,
+            summary,
+            question,
+            swept,
+            found,
+            how(question),
         )?)
     }
 
