@@ -210,7 +210,7 @@ fn nested_delegates_of_parents_that_go_on_spawning() {
         let line = format!("settle telemetry --nested 20% --parents 50 {habit} --format json");
         let nested = json(&place.run(&line).ok());
         let plain = json(&place.run(&line.replace("--nested 20% ", "")).ok());
-        let runs = |of: &serde_json::Value| of["cells"][0]["runs"].clone();
+        let runs = |of: &serde_json::Value| of["cells"][0]["counts"]["runs"].clone();
         assert!(runs(&nested).is_u64(), "{nested}");
         assert_eq!(runs(&nested), runs(&plain), "{habit}");
     }

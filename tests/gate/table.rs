@@ -722,7 +722,9 @@ fn a_summary_says_what_its_events_say() {
         .run("gate good.summary --policy other.toml --rules rules.toml --quiet")
         .error();
     assert!(
-        error.contains("good.summary under other.toml: the summary does not hold"),
+        error.contains(
+            "good.summary under other.toml: it does not hold what the policy is answered from"
+        ),
         "{error}"
     );
     let bytes = place.read("good.summary");

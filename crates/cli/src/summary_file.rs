@@ -64,6 +64,10 @@ pub(crate) struct SummaryFile {
 /// Whether the file at `path` is a summary, of whatever version.
 pub(crate) fn is_one(path: &Path) -> bool {
     use std::io::Read;
+    // What is read of a pipe is lost to whoever reads it next.
+    if !path.is_file() {
+        return false;
+    }
     let mut start = vec![0; START.len()];
     let read = fs::File::open(path).and_then(|mut file| file.read_exact(&mut start));
     read.is_ok() && start == START
