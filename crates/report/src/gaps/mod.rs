@@ -466,7 +466,8 @@ fn type7_text(value: Option<f64>, unit: Unit) -> String {
     }
 }
 
-fn latent_point(quantile: &GapQuantile) -> String {
+/// The point of a quantile of silences in words, of one beyond everything that was seen to end as well.
+pub(crate) fn latent_point(quantile: &GapQuantile) -> String {
     let curve = &quantile.curve;
     match (quantile.point(), notes::exceeds(curve), curve.reason) {
         (Some(ms), _, _) => duration(ms),

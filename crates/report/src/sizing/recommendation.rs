@@ -10,6 +10,7 @@ use super::document::{Block, Datum, Grid, Prose, Section};
 use super::options::verdict;
 use super::words::{count, left, length, share};
 use super::{Report, RunFacts};
+use crate::gaps::latent_point;
 use crate::table::Align;
 use crate::units::{are, counted, duration, grouped, percent, percent_figures};
 
@@ -252,7 +253,7 @@ pub(super) fn composite(runs: &RunFacts, line: Line) -> (Option<&GapQuantile>, u
 /// A quantile with its interval.
 fn length_of(quantile: Option<&GapQuantile>) -> Datum {
     quantile.and_then(|of| Some((of, of.point()?))).map_or_else(
-        || Datum::text("not estimable"),
+        || Datum::text(quantile.map_or_else(|| "not estimable".to_owned(), latent_point)),
         |(of, ms)| Datum::of(format!("{} {}", duration(ms), bracket(of)), ms as f64),
     )
 }
