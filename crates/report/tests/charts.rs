@@ -30,7 +30,7 @@ fn sweep(windows: usize, totals: usize, strata: usize, unresolved: u64) -> Sweep
                 "cell": number,
                 "label": format!("idle.window={seconds}s,total.budget={}h", total + 1),
                 "settings": { "idle.window": format!("{seconds}s"), "total.budget": format!("{}h", total + 1) },
-                "runs": 9_000, "killed": kills + 50, "kills": { "idle_timeout": kills + 50 },
+                "runs": 1_234_567, "killed": kills + 50, "kills": { "idle_timeout": kills + 50 },
                 "false_kills": kills, "unresolved_kills": unresolved, "unresolved_survivals": 0,
                 "false_kill_rate": { "n": 9_000, "point": kills as f64 / 9_000.0, "interval": { "lo": 0.0, "up": 0.03 }, "status": "ok" },
                 "false_kill_rate_bounds": { "lo": 0.0, "up": 0.03 },
@@ -85,7 +85,7 @@ fn groups(strata: usize) -> Vec<Value> {
         .iter()
         .flat_map(|key| {
             (0..strata).map(move |index| {
-                json!({ "key": key, "group": long(index), "runs": 9_000, "false_kills": index, "unresolved": 0,
+                json!({ "key": key, "group": long(index), "runs": 1_234_567, "false_kills": index, "unresolved": 0,
                     "false_kill_rate_up_one_sided": 0.001 * (index + 1) as f64, "certify_runs": 600, "certify_upper": 0.01,
                     "decision": "inconclusive", "runs_needed": 12_345 })
             })
