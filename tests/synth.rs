@@ -64,3 +64,27 @@ fn a_model_is_fitted_to_runs_and_is_the_same_again() {
         place.read("two/events.parquet")
     );
 }
+
+/// Drawn by themselves, the first runs of a larger fleet are those of a smaller one.
+#[test]
+fn adding_runs_changes_no_earlier_one_when_each_value_is_drawn_by_itself() {
+    let place = Place::new();
+    let model = crate::repository().join("data/models/adr-0129.toml");
+    place.write("model.toml", std::fs::read(model).unwrap());
+    let replayed = |options: &str, run: u64| {
+        let line = format!("synth run model.toml {options} --out drawn");
+        place.run(&line).ok();
+        place
+            .run(&format!("replay drawn --run adr-0129/delegates#{run}"))
+            .ok()
+    };
+    for run in [1, 20] {
+        assert_eq!(
+            replayed("--runs 20 --independent", run),
+            replayed("--runs 40 --independent", run)
+        );
+    }
+    assert_ne!(replayed("--runs 20", 20), replayed("--runs 40", 20));
+    let command = place.json("drawn/manifest.json")["origin"]["command"].clone();
+    assert_eq!(command, "synth run --runs 40 --seed 0");
+}

@@ -20,18 +20,35 @@ fn shows(written: &str, value: f64) -> bool {
     let Ok(number) = plain.parse::<f64>() else {
         return false;
     };
-    let decimals = plain.split_once('.').map_or(0, |(_, after)| after.len());
-    let half = 0.5 / 10_f64.powi(i32::try_from(decimals).unwrap());
+    let (digits, exponent) = plain.split_once('e').unwrap_or((&plain, "0"));
+    let decimals = digits.split_once('.').map_or(0, |(_, after)| after.len());
+    let scale = exponent.parse::<i32>().unwrap() - i32::try_from(decimals).unwrap();
+    let half = 0.5 * 10_f64.powi(scale);
     (number - value).abs() <= half * (1.0 + 1e-6)
 }
 
-/// The numbers of a text, as they are written.
+/// The numbers of a text, as they are written: `1,234`, `0.5`, `3.8147e-6`.
 fn numbers(text: &str) -> Vec<String> {
     let part_of_a_number = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',');
-    text.split(|c| !part_of_a_number(c))
-        .map(|word| word.trim_matches([',', '.']).to_owned())
-        .filter(|word| word.contains(|c: char| c.is_ascii_digit()))
-        .collect()
+    let mut found = Vec::new();
+    let mut rest = text;
+    while let Some(start) = rest.find(part_of_a_number) {
+        rest = &rest[start..];
+        let whole = rest.find(|c| !part_of_a_number(c)).unwrap_or(rest.len());
+        let end = match rest[whole..].strip_prefix("e-") {
+            Some(after) if after.starts_with(|c: char| c.is_ascii_digit()) => {
+                let digits = after.find(|c: char| !c.is_ascii_digit());
+                whole + 2 + digits.unwrap_or(after.len())
+            }
+            _ => whole,
+        };
+        let word = rest[..end].trim_matches([',', '.']);
+        if word.contains(|c: char| c.is_ascii_digit()) {
+            found.push(word.to_owned());
+        }
+        rest = &rest[end..];
+    }
+    found
 }
 
 #[track_caller]

@@ -13,31 +13,6 @@ use policysim_sim::synth::{
 
 const RUNS: u64 = 100_000;
 
-/// What is drawn too seldom at 100,000 runs for its quantile to come within 2 % of the law's, which all lie within
-/// the 99 % order-statistic interval of what was drawn. Only pre-token waits are stratified; everything else is
-/// drawn independently, and a law that is steep at a quantile (most of these double within a point of probability)
-/// takes its error from chance. One turn more or less is over 2 % of any number of turns here.
-const FEW_DRAWS: [&str; 18] = [
-    "delegates approval p90",
-    "delegates censored p50",
-    "delegates censored p90",
-    "delegates error_wait p90",
-    "delegates error_wait p99",
-    "delegates human p50",
-    "delegates human p90",
-    "delegates tool bash p90",
-    "delegates tool edit p99",
-    "delegates turns code-reviewer p99",
-    "delegates turns explorer p99",
-    "delegates turns fixer p90",
-    "claude censored p99",
-    "claude error_wait p90",
-    "claude human p90",
-    "claude subagent p90",
-    "claude subagent p99",
-    "codex censored p50",
-];
-
 /// Laws by name, and what was drawn from each.
 #[derive(Default)]
 struct Drawn(BTreeMap<String, Counts>);
@@ -153,31 +128,26 @@ fn law<'p>(population: &'p Population, name: &str) -> Option<&'p Quantiles> {
 }
 
 /// Where a law misses its bound: within 2 % at p50, p90 and p99, p99.9 within its 99 % order-statistic interval.
-/// Whatever misses the 2 % must lie within that interval too: then it is few draws, and not the law.
 fn misses(what: &str, law: &Quantiles, drawn: &Counts) -> Vec<String> {
     let at = |p: Prob| quantile_of_counts(drawn, p, Level::P99);
     let mut missed = Vec::new();
     for p in [Prob::P50, Prob::P90, Prob::P99] {
         let (expected, found) = (law.value(p.to_f64()), at(p).value.unwrap());
         if found.abs_diff(expected) * 50 > expected {
-            let interval = at(p).interval;
-            let inside = interval.lo.is_none_or(|lo| lo <= expected)
-                && interval.up.is_none_or(|up| expected <= up);
-            let outside = if inside { "" } else { " OUTSIDE" };
-            missed.push(format!("{what} {}{outside}", p.percentile_label()));
-            println!(
-                "{what} {}: {found} drawn, {expected} in the model, n {}, 99 % {interval}",
+            missed.push(format!(
+                "{what} {}: {found} drawn, {expected} in the model, n {}",
                 p.percentile_label(),
                 drawn.total(),
-            );
+            ));
         }
     }
     let (expected, interval) = (law.value(0.999), at(Prob::P999).interval);
     let inside =
         interval.lo.is_none_or(|lo| lo <= expected) && interval.up.is_none_or(|up| expected <= up);
     if !inside {
-        missed.push(format!("{what} p99.9"));
-        println!("{what} p99.9: {interval} drawn, {expected} in the model");
+        missed.push(format!(
+            "{what} p99.9: {interval} drawn, {expected} in the model"
+        ));
     }
     missed
 }
@@ -213,5 +183,5 @@ fn every_law_of_the_committed_models_is_drawn() {
     }
     println!("{compared} laws compared");
     assert_eq!(compared, 56);
-    assert_eq!(missed, FEW_DRAWS);
+    assert!(missed.is_empty(), "{}", missed.join("\n"));
 }

@@ -186,31 +186,205 @@ fn adding_runs_changes_only_what_is_documented() {
         made(100, Sampling::Stratified),
         made(200, Sampling::Stratified),
     );
-    let without_times = |run: &Run| -> Vec<_> {
-        let keep_wait =
-            |event: &RunEvent| event.wait.filter(|wait| wait.kind != WaitKind::PreToken);
-        // The latency of an answer is the only thing that moves, so all other steps stay.
-        let mut last_ms = 0;
-        let mut steps = Vec::new();
-        for event in &run.events {
-            let step_ms = event.t_ms - last_ms;
-            last_ms = event.t_ms;
-            let moved = event
-                .wait
-                .is_some_and(|wait| wait.kind == WaitKind::PreToken);
-            let step_ms = (!moved).then_some(step_ms);
-            steps.push((step_ms, event.kind, event.id, event.name, keep_wait(event)));
-        }
-        steps
-    };
     assert_ne!(few, many);
     for (one, other) in few.iter().zip(&many) {
-        assert_eq!(without_times(one), without_times(other));
-        assert_eq!(
-            (&one.role, one.end, &one.name),
-            (&other.role, other.end, &other.name)
+        let kept = |run: &Run| (run.name.clone(), run.role.clone(), run.model.clone());
+        assert_eq!(kept(one), kept(other));
+    }
+}
+
+/// Ranks of values, from 0 up; equal ones in the order they come.
+fn ranks(values: &[u64]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by_key(|&index| values[index]);
+    let mut ranks = vec![0; values.len()];
+    for (rank, index) in order.into_iter().enumerate() {
+        ranks[index] = rank;
+    }
+    ranks
+}
+
+/// A figure of a run, where it has it.
+type Figure<'f> = Box<dyn Fn(&Run) -> Option<u64> + 'f>;
+
+/// Draws for different purposes in one run, and two for the same, have nothing to do with each other: no
+/// correlation of ranks, and the pairs fill the plane as chance would have them.
+#[test]
+fn strata_bind_no_two_draws_of_a_run() {
+    let model = model("adr-0129.toml");
+    let runs = demo(&model);
+    let generator = Generator::new(&model, None, options(1, Sampling::Independent)).unwrap();
+    let name = |event: &RunEvent| generator.symbols().name(event.name).to_owned();
+    let of_kind = |run: &Run, kind, nth| {
+        let waits = run.events.iter().filter_map(|event| event.wait);
+        let mut of_kind = waits.filter(|wait| wait.kind == kind);
+        of_kind.nth(nth).map(|wait| wait.ms)
+    };
+    let call = |run: &Run, tool: &str| {
+        let mut ends = run
+            .events
+            .iter()
+            .filter(|event| event.kind == Kind::ToolEnd);
+        let end = ends.find(|&event| name(event) == tool)?;
+        Some(end.wait?.ms)
+    };
+    let first_gap = |run: &Run| {
+        let start = run
+            .events
+            .iter()
+            .position(|event| event.kind == Kind::MessageStart)?;
+        Some(run.events.get(start + 1)?.t_ms - run.events[start].t_ms)
+    };
+    let first = || -> Figure<'_> { Box::new(move |run| of_kind(run, WaitKind::PreToken, 0)) };
+    let pairs: [(&str, Figure<'_>, Figure<'_>); 5] = [
+        ("bash", first(), Box::new(|run| call(run, "bash"))),
+        ("read", first(), Box::new(|run| call(run, "read"))),
+        ("gap", first(), Box::new(first_gap)),
+        (
+            "second",
+            first(),
+            Box::new(|run| of_kind(run, WaitKind::PreToken, 1)),
+        ),
+        (
+            "next",
+            Box::new(first_gap),
+            Box::new(|run| call(run, "bash")),
+        ),
+    ];
+    for (what, one, other) in pairs {
+        let found: (Vec<u64>, Vec<u64>) = runs
+            .iter()
+            .filter_map(|run| Some((one(run)?, other(run)?)))
+            .unzip();
+        let n = found.0.len();
+        assert!(n > 3_000, "{what}: {n}");
+        let (xs, ys) = (ranks(&found.0), ranks(&found.1));
+        let middle = (n - 1) as f64 / 2.0;
+        let products = xs
+            .iter()
+            .zip(&ys)
+            .map(|(&x, &y)| (x as f64 - middle) * (y as f64 - middle));
+        let correlation = 12.0 * products.sum::<f64>() / (n as f64).powi(3);
+        // four standard deviations of 1 / sqrt(n)
+        let tolerance = 4.0 / (n as f64).sqrt();
+        assert!(correlation.abs() < tolerance, "{what}: {correlation}");
+        let mut boxes = [0_u32; 100];
+        for (x, y) in xs.into_iter().zip(ys) {
+            boxes[10 * (10 * x / n) + 10 * y / n] += 1;
+        }
+        let expected = n as f64 / 100.0;
+        let chi_squared: f64 = boxes
+            .iter()
+            .map(|&count| (f64::from(count) - expected).powi(2) / expected)
+            .sum();
+        println!("{what}: n {n}, correlation {correlation:.4}, chi-squared {chi_squared:.1}");
+        // 81 degrees of freedom, the margins being even: standard deviation 12.7
+        assert!(
+            (30.0..132.0).contains(&chi_squared),
+            "{what}: {chi_squared}"
         );
     }
+}
+
+/// Strata make a fleet's figures less scattered, and not others.
+#[test]
+fn strata_move_no_rate_of_false_kills() {
+    let model = model("adr-0129.toml");
+    let policies = [30_000, 60_000, 120_000].map(|window_ms| {
+        let mut policy = presets::find("pi-desktop-0129").unwrap();
+        policy.idle.window = Some(Millis::new(window_ms));
+        policy
+    });
+    let seeds = 50;
+    let rates = |sampling| -> Vec<[f64; 3]> {
+        let of_seed = |seed| {
+            let options = Options {
+                seed,
+                ..options(300, sampling)
+            };
+            let fleet = Generator::new(&model, None, options).unwrap().fleet();
+            policies.each_ref().map(|policy| {
+                let killed = fleet.runs.iter().filter(|run| {
+                    replay(policy, run, &fleet.symbols).judgement == Judgement::FalseKill
+                });
+                killed.count() as f64 / 300.0
+            })
+        };
+        (0..seeds).map(of_seed).collect()
+    };
+    let (spread, apart) = (rates(Sampling::Stratified), rates(Sampling::Independent));
+    let moments = |rates: &[[f64; 3]], policy: usize| {
+        let n = rates.len() as f64;
+        let mean = rates.iter().map(|rate| rate[policy]).sum::<f64>() / n;
+        let squares = rates.iter().map(|rate| (rate[policy] - mean).powi(2));
+        (mean, squares.sum::<f64>() / (n - 1.0))
+    };
+    for policy in 0..policies.len() {
+        let ((one, one_var), (other, other_var)) =
+            (moments(&spread, policy), moments(&apart, policy));
+        let error = ((one_var + other_var) / seeds as f64).sqrt();
+        println!(
+            "window {policy}: {one:.5} (sd {:.5}) in strata, {other:.5} (sd {:.5}) apart, standard error {error:.5}",
+            one_var.sqrt(),
+            other_var.sqrt(),
+        );
+        assert!(
+            other > 0.005 && (one - other).abs() < 3.5 * error,
+            "{one} {other}"
+        );
+        assert!(one_var <= other_var, "{one_var} {other_var}");
+    }
+}
+
+/// One law behind two tools, one for each model, and a fleet whose populations are mixed: every stratum of every law
+/// holds one draw.
+#[test]
+fn a_law_that_several_share_is_filled_once() {
+    let document = r#"{
+      "schema_version": 1, "name": "shared", "about": "-", "source": "none", "mixed": true,
+      "calendar": {"assumed": true, "epoch_ms": 0, "start_every_ms": 1000, "runs_per_session": 3},
+      "population": {"a": POPULATION, "b": POPULATION}}"#;
+    let population = r#"{
+      "about": "-", "resolution": "message", "approvals_in_tools": false,
+      "wait": {
+        "pre_token": {"unit": "ms", "quantiles": {"min": 0, "max": 0}},
+        "tool": {"unit": "ms", "mixture": [{"kind": "uniform", "weight": 1, "from": 0, "to": 1000000}], "assumed": true}
+      },
+      "by": [{"model": "large", "wait": {
+        "tool": {"unit": "ms", "mixture": [{"kind": "uniform", "weight": 1, "from": 2000000, "to": 3000000}], "assumed": true}
+      }}],
+      "run": {"turns": {"unit": "turns", "quantiles": {"min": 1, "max": 9}}},
+      "roles": {"assumed": true, "list": [{"name": "worker", "weight": 1}]},
+      "models": {"assumed": true, "list": [{"name": "large", "weight": 1}, {"name": "small", "weight": 1}]},
+      "tools": {"assumed": true, "turn_share_ppm": 900000, "calls_weights": [1, 1], "parallel_ppm": 500000,
+        "list": [{"name": "one", "weight": 1}, {"name": "other", "weight": 2}]},
+      "ends": {"assumed": true}}"#;
+    let model: Model = serde_json::from_str(&document.replace("POPULATION", population)).unwrap();
+    let generator = Generator::new(&model, None, options(333, Sampling::Stratified)).unwrap();
+    let runs = generator.runs(0..333);
+    for source in ["shared/a", "shared/b"] {
+        for (name, from_ms) in [("large", 2_000_000), ("small", 0)] {
+            let of = |run: &&Run| &*run.source == source && &*run.model == name;
+            let of: Vec<Run> = runs.iter().filter(of).cloned().collect();
+            let drawn = waits(&of, WaitKind::Tool);
+            let n = drawn.len() as u64;
+            assert!(n > 200, "{source} {name}: {n}");
+            for (stratum, ms) in (0..).zip(drawn) {
+                // up to 1 ms of rounding, which finds the first whole millisecond
+                let ms = ms - from_ms;
+                let within =
+                    ms + 1 >= stratum * 1_000_000 / n && ms <= (stratum + 1) * 1_000_000 / n + 1;
+                assert!(within, "{source} {name}: {ms} in {stratum} of {n}");
+            }
+        }
+    }
+    // A run is the same out of its block.
+    for run in [0, 63, 64, 200, 332] {
+        assert_eq!(generator.make(run), runs[run as usize]);
+    }
+    assert_eq!(generator.runs(60..70), runs[60..70]);
+    assert_eq!(generator.runs(330..400), runs[330..]);
+    assert_eq!(generator.runs(333..400), []);
 }
 
 /// The run's row, recomputed from its events by `DEFINITIONS.md` section 5 with nothing shared.

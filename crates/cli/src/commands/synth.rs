@@ -157,7 +157,11 @@ fn draw(args: &SynthRunArgs, seed: u64) -> Result<ExitStatus> {
     let options = Options {
         seed,
         runs,
-        sampling: Sampling::Stratified,
+        sampling: if args.independent {
+            Sampling::Independent
+        } else {
+            Sampling::Stratified
+        },
     };
     let generator = Generator::new(&model, args.population.as_deref(), options)?;
     let mut writer = DatasetWriter::in_folder(&args.out)?;
@@ -179,8 +183,16 @@ fn draw(args: &SynthRunArgs, seed: u64) -> Result<ExitStatus> {
             .populations()
             .flat_map(|one| one.caveats().iter().cloned()),
     );
+    let independent = if args.independent {
+        " --independent"
+    } else {
+        ""
+    };
     let origin = [
-        ("command", format!("synth run --runs {runs} --seed {seed}")),
+        (
+            "command",
+            format!("synth run --runs {runs} --seed {seed}{independent}"),
+        ),
         ("model", model.name().to_owned()),
         ("model_source", model.source().to_owned()),
         ("caveats", caveats.join("\n")),

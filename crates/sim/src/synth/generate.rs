@@ -6,24 +6,24 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::ModelError;
-use super::inversion::Inversion;
 use super::model::{Model, Population};
 use super::pace::Pace;
-use super::plan::{Fate, Plan};
+use super::plan::{Fate, Plan, Shape};
 use super::sessions::{Place, Sessions};
+use super::spread::{BLOCK, Counted, Draws, Laws, Spread, Stage, Sums};
 use super::suspend::suspended;
 use super::writer::{Setting, Writer, Written};
 use crate::run::{Fleet, RecordedEnd, Run, RunStatus, Symbol, Symbols};
 
-/// How pre-token waits are drawn.
+/// How values are drawn from their laws.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Sampling {
     /// Each by itself: adding runs never changes earlier ones.
     Independent,
-    /// One in each of as many equal strata of probability as the fleet has waits, in an order
-    /// shuffled by the seed: the fleet's quantiles are the model's up to one stratum. Adding runs
-    /// changes the lengths of earlier pre-token waits (and shifts what follows them in time);
-    /// nothing else of earlier runs.
+    /// One in each of as many equal strata of probability as the fleet has draws of a law, in an order
+    /// shuffled by the seed: the fleet's quantiles are the model's up to one stratum, whether a law is
+    /// drawn often or seldom. Adding runs changes waits and numbers of turns of earlier runs, but neither
+    /// their role nor their model. Laws that hold for some roles or models have strata of their own.
     Stratified,
 }
 
@@ -34,7 +34,7 @@ pub struct Options {
     pub seed: u64,
     /// Number of runs.
     pub runs: u64,
-    /// How pre-token waits are drawn.
+    /// How values are drawn from their laws.
     pub sampling: Sampling,
 }
 
@@ -45,7 +45,7 @@ pub struct Generator<'m> {
     cast: Vec<Prepared<'m>>,
     sessions: Sessions<'m>,
     options: Options,
-    inversion: Option<Inversion>,
+    spread: Option<Spread>,
     symbols: Symbols,
     harness: Arc<str>,
 }
@@ -62,7 +62,7 @@ struct Prepared<'m> {
 
 impl<'m> Generator<'m> {
     /// Prepares the runs of `population` of `model`; without a name, of its only one, or of all where the model mixes
-    /// them. Stratified sampling counts the waits of all runs here (8 bytes per run).
+    /// them. Stratified sampling counts the draws of all runs here, and keeps 8 bytes for each law and 64 runs.
     ///
     /// # Errors
     /// As [`Model::population`].
@@ -93,28 +93,70 @@ impl<'m> Generator<'m> {
             sessions: Sessions::new(model, populations, options.sampling == Sampling::Stratified),
             cast,
             options,
-            inversion: None,
+            spread: None,
             symbols,
             harness: "synthetic".into(),
         };
         if options.sampling == Sampling::Stratified {
-            let waits: Vec<u64> = (0..options.runs)
-                .into_par_iter()
-                .map(|run| generator.plan(run).2.pre_token_waits())
-                .collect();
-            generator.inversion = Some(Inversion::new(options.seed, &waits));
+            generator.spread = Some(generator.spread());
         }
         Ok(generator)
     }
 
-    /// Where a run belongs, its pace and its plan.
-    fn plan(&self, run: u64) -> (Place, Pace, Plan) {
+    /// Counts every draw of the fleet.
+    fn spread(&self) -> Spread {
+        let runs = self.options.runs;
+        let laws = self.cast.iter().map(|one| Laws::new(one.population));
+        let mut spread = Spread::new(self.options.seed, runs, laws.collect());
+        for stage in [Stage::Shapes, Stage::Plans, Stage::Gaps] {
+            spread.add(runs, |spread, before, run| {
+                self.counted(spread, before, run, stage)
+            });
+        }
+        spread
+    }
+
+    /// The draws of a run up to a stage, given those before it.
+    fn counted(&self, spread: &Spread, before: &Sums, run: u64, stage: Stage) -> Counted {
+        let seed = self.options.seed;
+        let (place, shape) = self.shape(run);
+        let population = self.cast[place.population].population;
+        let of = (shape.role, shape.model);
+        let mut counted = Counted::new(spread, place.population, of);
+        counted.add_shape(population, &shape);
+        if stage >= Stage::Plans {
+            let spread = Some((spread, before));
+            let (_, plan, mut draws) = self.plan(run, place, shape, spread);
+            counted.add_plan(population, &plan, seed, run);
+            if stage == Stage::Gaps {
+                counted.add_gaps(population, &plan, &mut draws, seed, run);
+            }
+        }
+        counted
+    }
+
+    /// Where a run belongs, and its shape.
+    fn shape(&self, run: u64) -> (Place, Shape) {
         let seed = self.options.seed;
         let place = self.sessions.place(seed, run);
         let population = self.cast[place.population].population;
+        (place, Shape::new(population, seed, run, place.session))
+    }
+
+    /// The pace of a run, its plan, and the draws that are left to it.
+    fn plan<'g>(
+        &self,
+        run: u64,
+        place: Place,
+        shape: Shape,
+        spread: Option<(&'g Spread, &'g Sums)>,
+    ) -> (Pace, Plan, Draws<'g>) {
+        let seed = self.options.seed;
+        let population = self.cast[place.population].population;
         let pace = Pace::new(population.likeness(), seed, place.session, run);
-        let plan = Plan::new(population, &pace, seed, run, place.session);
-        (place, pace, plan)
+        let mut draws = Draws::new(spread, place.population, (shape.role, shape.model));
+        let plan = Plan::new(population, &pace, shape, seed, run, &mut draws);
+        (pace, plan, draws)
     }
 
     /// The names that the events of every run refer to.
@@ -129,24 +171,35 @@ impl<'m> Generator<'m> {
 
     /// Run number `run`, counted from 0; none from the number of runs up.
     pub fn run(&self, run: u64) -> Option<Run> {
-        (run < self.options.runs).then(|| self.made(run))
+        (run < self.options.runs).then(|| self.make(run))
     }
 
     /// Run number `run`, whatever the number of runs: without strata nothing depends on that.
     ///
     /// # Panics
-    /// When waits are stratified and `run` is none of the runs.
+    /// When draws are stratified and `run` is none of the runs.
     pub fn make(&self, run: u64) -> Run {
-        self.made(run)
+        assert!(
+            self.spread.is_none() || run < self.options.runs,
+            "run {run} of {} stratified ones",
+            self.options.runs
+        );
+        self.made(run..run + 1).swap_remove(0)
     }
 
     /// The runs of that range, in order; those from the number of runs up are left out. Uses the
     /// threads of the current rayon pool, whose number changes nothing.
     pub fn runs(&self, range: Range<u64>) -> Vec<Run> {
         let end = range.end.min(self.options.runs);
-        (range.start..end)
+        if range.start >= end {
+            return Vec::new();
+        }
+        (range.start / BLOCK..end.div_ceil(BLOCK))
             .into_par_iter()
-            .map(|run| self.made(run))
+            .flat_map_iter(|block| {
+                let first = range.start.max(block * BLOCK);
+                self.made(first..end.min((block + 1) * BLOCK))
+            })
             .collect()
     }
 
@@ -158,9 +211,30 @@ impl<'m> Generator<'m> {
         }
     }
 
-    fn made(&self, number: u64) -> Run {
+    /// The runs of a range within one block.
+    fn made(&self, range: Range<u64>) -> Vec<Run> {
+        let Some(spread) = &self.spread else {
+            return range.map(|run| self.written(run, None)).collect();
+        };
+        let (before, first) = spread.block_of(range.start);
+        let mut before = before.clone();
+        let mut made = Vec::new();
+        for run in first..range.end {
+            if run >= range.start {
+                made.push(self.written(run, Some((spread, &before))));
+            }
+            if run + 1 < range.end {
+                let counted = self.counted(spread, &before, run, Stage::Gaps);
+                spread.count(&mut before, &counted);
+            }
+        }
+        made
+    }
+
+    fn written(&self, number: u64, spread: Option<(&Spread, &Sums)>) -> Run {
         let seed = self.options.seed;
-        let (place, pace, plan) = self.plan(number);
+        let (place, shape) = self.shape(number);
+        let (pace, plan, mut draws) = self.plan(number, place, shape, spread);
         let prepared = &self.cast[place.population];
         let population = prepared.population;
         let calendar = self.model.calendar();
@@ -169,18 +243,17 @@ impl<'m> Generator<'m> {
         let setting = Setting {
             population,
             tool_names: &prepared.tool_names,
-            inversion: self.inversion.as_ref(),
             pace,
             seed,
             number,
             started_at_ms,
         };
-        let written = Writer::new(&setting, &plan).write(&plan);
+        let written = Writer::new(&setting, &plan, &mut draws).write(&plan);
         let Written {
             events,
             measured,
             end_ms,
-        } = suspended(written, population.suspends(), seed, number);
+        } = suspended(written, population.suspends(), seed, number, &mut draws);
         Run {
             name: format!("{}#{}", prepared.source, number + 1).into(),
             source: Arc::clone(&prepared.source),

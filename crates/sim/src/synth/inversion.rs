@@ -1,8 +1,8 @@
-//! Stratified inversion: where each wait of a fleet reads the quantile function.
+//! Stratified inversion: where each draw from a law reads its quantile function.
 //!
-//! With W waits, wait number g gets stratum s(g), a permutation of 0..W, and the quantile function
-//! is read at (s(g) + u) / W. Every stratum is hit exactly once, so the fleet's quantiles are the
-//! model's up to one stratum, while the order of waits is random. The permutation is computed, not
+//! With D draws in a fleet, draw number g gets stratum s(g), a permutation of 0..D, and the quantile function
+//! is read at (s(g) + u) / D. Every stratum is hit exactly once, so the fleet's quantiles are the
+//! law's up to one stratum, while the order of draws is random. The permutation is computed, not
 //! stored: a Feistel network over the next power of four, walked until it falls inside.
 
 use super::rng::{Purpose, Stream, WHOLE_FLEET};
@@ -13,16 +13,17 @@ const ROUNDS: usize = 8;
 
 /// A seeded permutation of the numbers below its size.
 #[derive(Clone, Debug)]
-struct Permutation {
+pub(super) struct Permutation {
     size: u64,
     half_bits: u32,
     keys: [u64; ROUNDS],
 }
 
 impl Permutation {
-    fn new(seed: u64, size: u64) -> Self {
+    /// The order of the `size` strata of law number `law`.
+    pub(super) fn new(seed: u64, law: u64, size: u64) -> Self {
         let bits = 64 - size.saturating_sub(1).leading_zeros();
-        let mut stream = Stream::new(seed, WHOLE_FLEET, Purpose::Strata);
+        let mut stream = Stream::new(seed, WHOLE_FLEET - law, Purpose::Strata);
         Self {
             size,
             half_bits: bits.div_ceil(2).max(1),
@@ -46,6 +47,15 @@ impl Permutation {
             }
         }
     }
+
+    /// The probability at which that draw reads the quantile function, with `u` in (0, 1) placing it within its
+    /// stratum; `u` itself for a draw that was not counted.
+    pub(super) fn place(&self, draw: u64, u: f64) -> f64 {
+        if draw >= self.size {
+            return u;
+        }
+        (self.at(draw) as f64 + u) / self.size as f64
+    }
 }
 
 /// Every bit of the result depends on every bit of `x`.
@@ -55,38 +65,6 @@ const fn mixed(mut x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// The strata of all waits of a fleet, one each.
-#[derive(Clone, Debug)]
-pub(super) struct Inversion {
-    /// Of each run, the number of waits in the runs before it; one more entry for the total.
-    before: Vec<u64>,
-    permutation: Permutation,
-}
-
-impl Inversion {
-    /// As many strata as there are waits in runs that hold so many each, in run order.
-    pub(super) fn new(seed: u64, waits_per_run: &[u64]) -> Self {
-        let mut before = Vec::with_capacity(waits_per_run.len() + 1);
-        let mut total = 0;
-        before.push(0);
-        for waits in waits_per_run {
-            total += waits;
-            before.push(total);
-        }
-        Self {
-            before,
-            permutation: Permutation::new(seed, total),
-        }
-    }
-
-    /// The probability at which wait number `wait` of run number `run` reads the quantile function,
-    /// with `u` in (0, 1) placing it within its stratum. The run holds such a wait.
-    pub(super) fn probability(&self, run: usize, wait: u64, u: f64) -> f64 {
-        let stratum = self.permutation.at(self.before[run] + wait);
-        (stratum as f64 + u) / self.permutation.size as f64
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,7 +72,7 @@ mod tests {
     #[test]
     fn every_number_is_hit_once() {
         for size in (1..300).chain([4096, 10_007]) {
-            let permutation = Permutation::new(size, size);
+            let permutation = Permutation::new(size, 0, size);
             let mut seen: Vec<u64> = (0..size).map(|i| permutation.at(i)).collect();
             seen.sort_unstable();
             assert_eq!(seen, (0..size).collect::<Vec<_>>());
@@ -104,7 +82,7 @@ mod tests {
     #[test]
     fn the_order_looks_shuffled() {
         let size = 10_000_u64;
-        let permutation = Permutation::new(3, size);
+        let permutation = Permutation::new(3, 0, size);
         // Mean displacement of a random permutation is n / 3, mean step between neighbours too.
         let steps: u64 = (1..size)
             .map(|i| permutation.at(i).abs_diff(permutation.at(i - 1)))
@@ -116,12 +94,40 @@ mod tests {
     }
 
     #[test]
-    fn strata_of_a_fleet_fill_the_unit_interval_evenly() {
-        let inversion = Inversion::new(1, &[2, 0, 3]);
-        let mut all: Vec<f64> = [(0, 0), (0, 1), (2, 0), (2, 1), (2, 2)]
-            .map(|(run, wait)| inversion.probability(run, wait, 0.5))
-            .to_vec();
+    fn strata_fill_the_unit_interval_evenly() {
+        let permutation = Permutation::new(1, 0, 5);
+        let mut all: Vec<f64> = (0..5).map(|draw| permutation.place(draw, 0.5)).collect();
         all.sort_by(f64::total_cmp);
         assert_eq!(all, [0.1, 0.3, 0.5, 0.7, 0.9]);
+        assert_eq!(permutation.place(5, 0.25).to_bits(), 0.25_f64.to_bits());
+    }
+
+    /// Draws of two laws that come together are as far from each other as chance would have them.
+    #[test]
+    fn the_strata_of_two_laws_are_independent() {
+        let size = 4096;
+        let [one, other] = [1, 2].map(|law| Permutation::new(0, law, size));
+        let n = size as f64;
+        let place = |permutation: &Permutation, draw| permutation.place(draw, 0.5) - 0.5;
+        for lag in [0, 1, 2, 64] {
+            let pairs = (0..size).map(|draw| (draw, (draw + lag) % size));
+            let product: f64 = pairs.map(|(a, b)| place(&one, a) * place(&other, b)).sum();
+            let correlation = 12.0 * product / n;
+            // four standard deviations of 1 / sqrt(n)
+            assert!(correlation.abs() < 4.0 / n.sqrt(), "{lag}: {correlation}");
+            // no lattice: 16 x 16 boxes of 16 points each, chi-squared with 225 degrees of freedom (the margins are even)
+            let mut boxes = [0_u32; 256];
+            for draw in 0..size {
+                let (x, y) = (one.at(draw) / 256, other.at((draw + lag) % size) / 256);
+                boxes[(16 * x + y) as usize] += 1;
+            }
+            let squared = boxes.iter().map(|&count| f64::from(count).powi(2));
+            let chi_squared = squared.sum::<f64>() / 16.0 - n;
+            // mean 225, standard deviation 21
+            assert!(
+                (141.0..309.0).contains(&chi_squared),
+                "{lag}: {chi_squared}"
+            );
+        }
     }
 }

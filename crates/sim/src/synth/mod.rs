@@ -2,7 +2,7 @@
 //!
 //! A [`Model`] is data: quantile tables of waits and of turns, shares, schedules, each figure either
 //! quoted from its source or marked assumed. A [`Generator`] makes run `r` of one of its
-//! populations as a pure function of model, population, seed and `r`; only where waits are
+//! populations as a pure function of model, population, seed and `r`; only where draws are
 //! stratified does the number of runs matter as well (see [`Sampling`]). Nothing here reads a clock,
 //! and no result depends on the number of threads.
 //!
@@ -40,6 +40,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod calls;
 mod error;
 pub mod fit;
 mod generate;
@@ -53,6 +54,7 @@ mod quantiles;
 mod record;
 pub(crate) mod rng;
 mod sessions;
+mod spread;
 mod suspend;
 pub mod validate;
 mod writer;

@@ -16,7 +16,7 @@ pub(crate) enum Purpose {
     Failures = 2,
     /// Length of failed calls and of the answer after them.
     FailureTimes = 3,
-    /// Pre-token waits: the place within the stratum, or the whole draw.
+    /// Pre-token waits. Here and in every value below, a number is the place within its stratum, or the whole draw.
     PreToken = 4,
     /// Pieces of an answer and their spacing.
     Streaming = 5,
@@ -26,7 +26,7 @@ pub(crate) enum Purpose {
     CallTimes = 7,
     /// Where an ending cuts the run and how long the record goes on.
     End = 8,
-    /// Order of the strata over the whole fleet.
+    /// Order of the strata of one law over the whole fleet; the law stands in the place of the run.
     Strata = 9,
     /// Which population a block of runs belongs to, session by session.
     Sessions = 14,
@@ -54,10 +54,11 @@ pub(crate) enum Purpose {
     Nesting = 13,
 }
 
-/// Stands for "the whole fleet" where a stream names a run.
+/// Stands for "the whole fleet" where a stream names a run; law number n of a fleet is n below.
 pub(crate) const WHOLE_FLEET: u64 = u64::MAX;
 
 /// One stream of random numbers: `ChaCha8` under a key that spells seed and run.
+#[derive(Debug)]
 pub(crate) struct Stream(ChaCha8Rng);
 
 impl Stream {

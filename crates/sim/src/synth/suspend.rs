@@ -5,6 +5,7 @@ use policysim_policy::Kind;
 use super::model::Suspends;
 use super::record::Record;
 use super::rng::{Purpose, Stream};
+use super::spread::{Draws, Use};
 use super::writer::Written;
 use crate::run::{EventFlags, RunEvent, Wait};
 
@@ -15,6 +16,7 @@ pub(super) fn suspended(
     suspends: Option<&Suspends>,
     seed: u64,
     run: u64,
+    draws: &mut Draws<'_>,
 ) -> Written {
     let Some(suspends) = suspends else {
         return written;
@@ -24,7 +26,8 @@ pub(super) fn suspended(
         return written;
     }
     let asleep_ms = stream.below(written.end_ms);
-    let length_ms = suspends.length.value(stream.unit());
+    let p = draws.place(Use::Asleep, stream.unit());
+    let length_ms = suspends.length.value(p);
     let mut record = Record::default();
     let mut slept = false;
     for event in written.events {

@@ -3,7 +3,7 @@
 use policysim_policy::retry::Draw;
 use policysim_policy::{CallId, Kind, Millis, Outcome, RetrySchedule};
 
-use super::inversion::Inversion;
+use super::calls::{Call, Calls};
 use super::model::{Laws, Population, Retry, SourceResolution, Tool, Tools};
 use super::outages::is_out;
 use super::pace::Pace;
@@ -11,6 +11,7 @@ use super::plan::{Fate, Plan};
 use super::quantiles::Quantiles;
 use super::record::Record;
 use super::rng::{Purpose, Stream};
+use super::spread::{Draws, Use};
 use crate::run::{EventFlags, Measured, RunEvent, Symbol, Wait, WaitKind};
 
 /// A running call reports at most so often, however long it takes.
@@ -30,8 +31,6 @@ pub(super) struct Setting<'g> {
     pub(super) population: &'g Population,
     /// Of each tool of the population, its name.
     pub(super) tool_names: &'g [Symbol],
-    /// Pre-token waits are stratified where there is one.
-    pub(super) inversion: Option<&'g Inversion>,
     pub(super) pace: Pace,
     pub(super) seed: u64,
     pub(super) number: u64,
@@ -40,14 +39,14 @@ pub(super) struct Setting<'g> {
 }
 
 /// Writes one run.
-pub(super) struct Writer<'g> {
+pub(super) struct Writer<'g, 's> {
     setting: Setting<'g>,
     population: &'g Population,
     laws: Laws<'g>,
     tool_names: &'g [Symbol],
     record: Record,
+    draws: &'g mut Draws<'s>,
     pre_token: Stream,
-    pre_token_waits: u64,
     failure_times: Stream,
     retries: Stream,
     compaction: Stream,
@@ -58,9 +57,9 @@ pub(super) struct Writer<'g> {
     last_call: u64,
 }
 
-impl<'g> Writer<'g> {
+impl<'g, 's> Writer<'g, 's> {
     /// A writer of the run of that plan.
-    pub(super) fn new(setting: &Setting<'g>, plan: &Plan) -> Self {
+    pub(super) fn new(setting: &Setting<'g>, plan: &Plan, draws: &'g mut Draws<'s>) -> Self {
         let population = setting.population;
         let stream = |purpose| Stream::new(setting.seed, setting.number, purpose);
         let role = &population.roles().list[plan.role].name;
@@ -71,8 +70,8 @@ impl<'g> Writer<'g> {
             laws: population.laws(role, model),
             tool_names: setting.tool_names,
             record: Record::default(),
+            draws,
             pre_token: stream(Purpose::PreToken),
-            pre_token_waits: 0,
             failure_times: stream(Purpose::FailureTimes),
             retries: stream(Purpose::Retries),
             compaction: stream(Purpose::Compaction),
@@ -99,7 +98,7 @@ impl<'g> Writer<'g> {
             end_ms = match fate {
                 Some(Fate::Failed) => sent_ms,
                 Some(Fate::HungBeforeOutput) => self.hung(sent_ms),
-                Some(Fate::Aborted) => self.aborted(handed_off_ms, sent_ms),
+                Some(Fate::Aborted) => self.aborted(handed_off_ms, sent_ms, failed),
                 Some(Fate::OpenInModel) => sent_ms + self.cut_wait_ms(),
                 _ => {
                     let wait = self.wait_for_output(handed_off_ms, sent_ms, failed);
@@ -129,7 +128,13 @@ impl<'g> Writer<'g> {
         };
         let mut attempt = 0;
         while attempt < planned || self.fails_in_outage(retry, attempt, t_ms, fate) {
-            t_ms += drawn(self.law(WaitKind::ErrorWait), &mut self.failure_times);
+            let u = self.failure_times.unit();
+            // only the first failed call of a turn is recorded as such a wait
+            let p = match attempt {
+                0 if planned > 0 => self.draws.place(Use::ErrorWait, u),
+                _ => u,
+            };
+            t_ms += value(self.law(WaitKind::ErrorWait), p);
             let first = (attempt == 0).then_some(Wait {
                 kind: WaitKind::ErrorWait,
                 ms: t_ms - handed_off_ms,
@@ -215,7 +220,8 @@ impl<'g> Writer<'g> {
         if compaction.start_seen {
             self.record.push(activity(t_ms, Kind::CompactionStart));
         }
-        let ms = drawn(self.law(WaitKind::Compact), &mut self.compaction);
+        let p = self.draws.place(Use::Compact, self.compaction.unit());
+        let ms = value(self.law(WaitKind::Compact), p);
         let wait = Some(Wait {
             kind: WaitKind::Compact,
             ms,
@@ -235,11 +241,18 @@ impl<'g> Writer<'g> {
     /// A hang from `t_ms` on: nothing happens until the record ends.
     fn hung(&mut self, t_ms: u64) -> u64 {
         let after = self.population.ends().record_after_hang.as_ref();
-        t_ms + drawn(after, &mut self.end)
+        let p = self.draws.place(Use::AfterHang, self.end.unit());
+        t_ms + value(after, p)
     }
 
-    fn aborted(&mut self, handed_off_ms: u64, sent_ms: u64) -> u64 {
-        let t_ms = sent_ms + self.cut_wait_ms();
+    fn aborted(&mut self, handed_off_ms: u64, sent_ms: u64, failed: u32) -> u64 {
+        let u = self.end.unit();
+        // after a failed call the wait that is recorded holds more than this
+        let p = match failed {
+            0 => self.draws.place(Use::Cut, u),
+            _ => u,
+        };
+        let t_ms = sent_ms + value(self.law(WaitKind::Censored), p);
         let mut event = activity(t_ms, Kind::RunEnd);
         event.outcome = Some(Outcome::Aborted);
         event.wait = Some(Wait {
@@ -254,7 +267,7 @@ impl<'g> Writer<'g> {
 
     /// How long a wait had lasted when it was cut.
     fn cut_wait_ms(&mut self) -> u64 {
-        drawn(self.law(WaitKind::Censored), &mut self.end)
+        value(self.law(WaitKind::Censored), self.end.unit())
     }
 
     /// The wait that the turn's first output ends. Only waits without a failed call are recorded as
@@ -275,11 +288,7 @@ impl<'g> Writer<'g> {
                 ms: sent_ms - handed_off_ms + latency_ms,
             };
         }
-        let u = self.pre_token.unit();
-        let p = self.setting.inversion.map_or(u, |inversion| {
-            inversion.probability(self.setting.number as usize, self.pre_token_waits, u)
-        });
-        self.pre_token_waits += 1;
+        let p = self.draws.place(Use::PreToken, self.pre_token.unit());
         Wait {
             kind: WaitKind::PreToken,
             ms: law.value(pace.of_model(p)),
@@ -290,8 +299,10 @@ impl<'g> Writer<'g> {
     fn answer(&mut self, t_ms: u64, wait: Wait, fate: Option<Fate>) -> u64 {
         self.record.count_turn();
         let population = self.population;
-        let pieces = population.streaming().map(|streaming| &streaming.pieces);
-        let mut pieces = drawn(pieces, &mut self.streaming);
+        let mut pieces = population.streaming().map_or(0, |streaming| {
+            let p = self.draws.place(Use::Pieces, self.streaming.unit());
+            streaming.pieces.value(p)
+        });
         let cut = fate == Some(Fate::HungMidStream);
         if cut {
             pieces = self.end.below(pieces + 1);
@@ -348,7 +359,8 @@ impl<'g> Writer<'g> {
         if self.population.streaming().is_none() {
             return 0;
         }
-        let p = self.setting.pace.of_model(self.streaming.unit());
+        let p = self.draws.place(Use::PieceGap, self.streaming.unit());
+        let p = self.setting.pace.of_model(p);
         self.law(self.population.piece_gap())
             .map_or(0, |law| law.value(p))
     }
@@ -379,11 +391,11 @@ impl<'g> Writer<'g> {
                 });
                 t_ms
             }
-            (None, Some(tools)) if self.calls.chance(tools.turn_share_ppm) => {
+            (None, Some(tools)) => {
                 let over_ms = self.finished_calls(t_ms, tools);
                 self.turn_end(over_ms)
             }
-            (None, _) => self.turn_end(t_ms),
+            (None, None) => self.turn_end(t_ms),
         }
     }
 
@@ -410,15 +422,12 @@ impl<'g> Writer<'g> {
 
     /// The calls of one turn; gives the time of the last result.
     fn finished_calls(&mut self, t_ms: u64, tools: &Tools) -> u64 {
-        let calls = 1 + self
-            .calls
-            .pick(tools.calls_weights.iter().map(|&weight| u64::from(weight)));
-        let parallel = calls > 1 && self.calls.chance(tools.parallel_ppm);
+        let Calls { parallel, list } = Calls::of_turn(tools, &mut self.calls);
         let mut events = Vec::new();
         let mut over_ms = t_ms;
-        for _ in 0..calls {
+        for call in list {
             let start_ms = if parallel { t_ms } else { over_ms };
-            over_ms = over_ms.max(self.finished_call(start_ms, tools, &mut events));
+            over_ms = over_ms.max(self.finished_call(start_ms, tools, call, &mut events));
             self.record.count_tool();
         }
         // Stable, so that a call's own events keep their order where times are equal.
@@ -430,14 +439,20 @@ impl<'g> Writer<'g> {
     }
 
     /// One call from start to result; gives the time of its result.
-    fn finished_call(&mut self, start_ms: u64, tools: &Tools, events: &mut Vec<RunEvent>) -> u64 {
+    fn finished_call(
+        &mut self,
+        start_ms: u64,
+        tools: &Tools,
+        call: Call,
+        events: &mut Vec<RunEvent>,
+    ) -> u64 {
+        let Call {
+            tool: index,
+            asks_first,
+        } = call;
         let population = self.population;
-        let index = self
-            .calls
-            .pick(tools.list.iter().map(|tool| u64::from(tool.weight)));
         let tool = &tools.list[index];
         let kind = tool.wait_kind();
-        let asks_first = kind == WaitKind::Tool && self.calls.chance(tools.approval_ppm);
         let mut start = self.call_event(start_ms, Kind::ToolStart, index);
         start.flags = EventFlags::ACTIVITY;
         if asks_first || kind == WaitKind::Human {
@@ -446,7 +461,8 @@ impl<'g> Writer<'g> {
         events.push(start);
         let mut t_ms = start_ms;
         if asks_first {
-            let ms = drawn(self.law(WaitKind::Approval), &mut self.call_times);
+            let p = self.draws.place(Use::Approval, self.call_times.unit());
+            let ms = value(self.law(WaitKind::Approval), p);
             events.push(RunEvent {
                 kind: Kind::ApprovalStart,
                 ..plain(start)
@@ -464,7 +480,14 @@ impl<'g> Writer<'g> {
             });
         }
         let law = tool.duration.as_ref().or_else(|| self.law(kind));
-        let p = self.setting.pace.of_tool(self.call_times.unit());
+        let u = self.call_times.unit();
+        // with an approval before it the wait that is recorded holds more than this
+        let p = if asks_first {
+            u
+        } else {
+            self.draws.place(Use::Call(index), u)
+        };
+        let p = self.setting.pace.of_tool(p);
         let taken_ms = law.map_or(0, |law| law.value(p));
         if let Some(every_ms) = tool.update_every_ms {
             let updates = taken_ms.saturating_sub(1) / every_ms;
@@ -536,7 +559,7 @@ const fn activity(t_ms: u64, kind: Kind) -> RunEvent {
     event
 }
 
-/// A draw from a law; 0 where there is none, which a valid model rules out where it matters.
-fn drawn(law: Option<&Quantiles>, stream: &mut Stream) -> u64 {
-    law.map_or(0, |law| law.value(stream.unit()))
+/// What a law says at a probability; 0 where there is none, which a valid model rules out where it matters.
+fn value(law: Option<&Quantiles>, p: f64) -> u64 {
+    law.map_or(0, |law| law.value(p))
 }

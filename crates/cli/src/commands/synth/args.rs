@@ -28,8 +28,11 @@ A model holds distributions: quantiles of waits, counts of turns, shares. No run
     Fit(SynthFitArgs),
     /// Draw runs from a model and write a dataset
     #[command(after_help = "\
-Example:
-  policysim synth run data/models/adr-0129.toml --runs 8000 --seed 0 --out demo")]
+Examples:
+  policysim synth run data/models/adr-0129.toml --runs 8000 --seed 0 --out demo
+  policysim synth run model.toml --runs 500 --independent --out drawn
+
+Same model, runs, seed and version: same bytes, whatever --threads.")]
     Run(SynthRunArgs),
 }
 
@@ -56,6 +59,10 @@ pub(crate) struct SynthRunArgs {
     /// Which of the model's populations to draw from, where it holds several and does not mix them
     #[arg(long, value_name = "NAME")]
     pub(crate) population: Option<String>,
+    /// Draw each value by itself, so that adding runs changes none of those before; without it the
+    /// draws of each distribution are spread evenly over the fleet, whose quantiles are the model's
+    #[arg(long)]
+    pub(crate) independent: bool,
     /// Directory of the dataset to write
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: PathBuf,
