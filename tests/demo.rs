@@ -20,7 +20,7 @@ fn the_committed_demo_is_made_again_byte_for_byte() {
     let model = repository().join("data/models/adr-0129.toml");
     place.write("data/models/adr-0129.toml", fs::read(model).unwrap());
     place
-        .run("synth run data/models/adr-0129.toml --runs 8000 --seed 0 --out demo")
+        .run("synth run data/models/adr-0129.toml --runs 8000 --seed 0 --strata --out demo")
         .ok();
     let (committed, made) = (
         files(&repository().join("data/demo")),

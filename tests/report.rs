@@ -472,7 +472,7 @@ const COMMITTED: [(&str, &[&str]); 2] = [
     (
         "public-2026",
         &[
-            "synth run data/models/public-2026.toml --population claude --runs 4000 --seed 0 --out public-2026-claude",
+            "synth run data/models/public-2026.toml --population claude --runs 4000 --seed 0 --strata --out public-2026-claude",
             "report public-2026-claude --policy pi-desktop-0129 --current pi-desktop-0119 --adr 0129 --out public-2026",
         ],
     ),

@@ -181,8 +181,11 @@ struct Fact {
 }
 
 /// Whether it is a piece of a stream: of these most runs consist, and to the core they have neither id nor name.
+#[expect(
+    clippy::needless_bitwise_bool,
+    reason = "without a branch, so that many are looked at in one step"
+)]
 pub(crate) const fn is_piece(kind: Kind) -> bool {
-    // without a branch, so that many are looked at in one step
     (kind as u8 == Kind::MessageUpdate as u8)
         | (kind as u8 == Kind::ThinkingUpdate as u8)
         | (kind as u8 == Kind::ToolArgsUpdate as u8)

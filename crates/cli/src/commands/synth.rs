@@ -157,10 +157,10 @@ fn draw(args: &SynthRunArgs, seed: u64) -> Result<ExitStatus> {
     let options = Options {
         seed,
         runs,
-        sampling: if args.independent {
-            Sampling::Independent
-        } else {
+        sampling: if args.strata {
             Sampling::Stratified
+        } else {
+            Sampling::Independent
         },
     };
     let generator = Generator::new(&model, args.population.as_deref(), options)?;
@@ -183,15 +183,11 @@ fn draw(args: &SynthRunArgs, seed: u64) -> Result<ExitStatus> {
             .populations()
             .flat_map(|one| one.caveats().iter().cloned()),
     );
-    let independent = if args.independent {
-        " --independent"
-    } else {
-        ""
-    };
+    let strata = if args.strata { " --strata" } else { "" };
     let origin = [
         (
             "command",
-            format!("synth run --runs {runs} --seed {seed}{independent}"),
+            format!("synth run --runs {runs} --seed {seed}{strata}"),
         ),
         ("model", model.name().to_owned()),
         ("model_source", model.source().to_owned()),

@@ -10,7 +10,7 @@ use crate::args::DataArgs;
 #[command(after_help = "\
 Examples:
   policysim synth fit telemetry -o model.toml
-  policysim synth run data/models/adr-0129.toml --runs 8000 --seed 0 --out demo")]
+  policysim synth run data/models/adr-0129.toml --runs 8000 --seed 0 --strata --out demo")]
 pub(crate) struct SynthArgs {
     #[command(subcommand)]
     pub(crate) command: SynthCommand,
@@ -29,8 +29,8 @@ A model holds distributions: quantiles of waits, counts of turns, shares. No run
     /// Draw runs from a model and write a dataset
     #[command(after_help = "\
 Examples:
-  policysim synth run data/models/adr-0129.toml --runs 8000 --seed 0 --out demo
-  policysim synth run model.toml --runs 500 --independent --out drawn
+  policysim synth run data/models/adr-0129.toml --runs 8000 --seed 0 --strata --out demo
+  policysim synth run model.toml --runs 500 --out drawn
 
 Same model, runs, seed and version: same bytes, whatever --threads.")]
     Run(SynthRunArgs),
@@ -59,10 +59,11 @@ pub(crate) struct SynthRunArgs {
     /// Which of the model's populations to draw from, where it holds several and does not mix them
     #[arg(long, value_name = "NAME")]
     pub(crate) population: Option<String>,
-    /// Draw each value by itself, so that adding runs changes none of those before; without it the
-    /// draws of each distribution are spread evenly over the fleet, whose quantiles are the model's
+    /// Spread the draws of each distribution evenly over the fleet, so that its quantiles are the
+    /// model's; the number of runs then decides what each of them is. Without it adding runs changes
+    /// none of those before
     #[arg(long)]
-    pub(crate) independent: bool,
+    pub(crate) strata: bool,
     /// Directory of the dataset to write
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: PathBuf,
