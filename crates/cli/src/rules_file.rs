@@ -429,7 +429,12 @@ fn other_policy(field: &Field, folder: &Path) -> Result<(String, Policy), String
     };
     let loaded =
         policy_file::load(&spec_beside).map_err(|error| format!("{}: {error:#}", field.key))?;
-    Ok((spec, loaded.policy))
+    let name = if Path::new(&spec).is_absolute() {
+        loaded.name
+    } else {
+        spec
+    };
+    Ok((name, loaded.policy))
 }
 
 fn same(fields: &mut Fields, folder: &Path) -> Result<SameRule, Wrong> {
