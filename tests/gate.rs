@@ -4,6 +4,7 @@ mod action;
 mod edits;
 mod formats;
 mod result_sets;
+mod summaries;
 mod table;
 mod vectors;
 

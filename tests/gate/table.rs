@@ -723,7 +723,7 @@ fn a_summary_says_what_its_events_say() {
         .error();
     assert!(
         error.contains(
-            "good.summary under other.toml: it does not hold what the policy is answered from"
+            "good.summary, made of good under plain.toml, does not answer other.toml: it does not hold what the policy is answered from"
         ),
         "{error}"
     );

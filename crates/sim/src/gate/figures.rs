@@ -8,9 +8,9 @@ use crate::cluster::Cluster;
 use crate::gaps::{self, Line, Silences};
 use crate::readings;
 use crate::run::{EventFlags, Fleet};
-use crate::scan::InMemory;
+use crate::scan::Scan;
 use crate::settle::{Cast, Settlement, settlement};
-use crate::summary::{NeedsEvents, Summary, summarise};
+use crate::summary::{NeedsEvents, Summary, is_replayed, summarise};
 use crate::sweep::{Candidate, Question};
 
 use super::detector::Suspicions;
@@ -152,14 +152,14 @@ fn silences(
 const LEAST_WINDOW: Millis = Millis::from_secs(30);
 
 /// What a gate on `policy`, and on it with other windows from 30 s up, budgets and caps, is decided on
-/// without events.
-pub fn summary_of(fleet: &Fleet, policy: &Policy) -> Summary {
+/// without events; of a policy that only replays answer, what became of every run under it as it is.
+///
+/// # Errors
+/// When a batch of `source` cannot be read.
+pub fn summary_of<S: Scan>(source: &S, policy: &Policy) -> Result<Summary, S::Error> {
     let mut candidates = vec![policy.clone()];
-    if policy
-        .idle
-        .window
-        .is_some_and(|window| window > LEAST_WINDOW)
-    {
+    let longer = |window: Millis| window > LEAST_WINDOW;
+    if !is_replayed(policy) && policy.idle.window.is_some_and(longer) {
         let mut shorter = policy.clone();
         shorter.idle.window = Some(LEAST_WINDOW);
         candidates.push(shorter);
@@ -178,14 +178,11 @@ pub fn summary_of(fleet: &Fleet, policy: &Policy) -> Summary {
         seed: 0,
         cluster: Cluster::Run,
     };
-    match summarise(&InMemory::new(fleet), &question) {
-        Ok(summary) => summary,
-        Err(never) => match never {},
-    }
+    summarise(source, &question)
 }
 
-/// Collects what `needs` names of a summary. Waits and readings of the idle clock are not in one, nor are parents
-/// simulated without events.
+/// Collects what `needs` names of a summary; of `origin` its counts of lines and its recorded idle limit. Waits and
+/// readings of the idle clock are not in one, nor are parents simulated without events.
 ///
 /// # Errors
 /// When the summary does not hold what the policy is answered from.
@@ -193,22 +190,29 @@ pub fn figures_of_summary(
     summary: &Summary,
     policy: &Policy,
     needs: &Needs,
-    telemetry: Telemetry,
-    kills_missing: Option<String>,
+    origin: Origin,
 ) -> Result<Figures, NeedsEvents> {
+    let waits = summary.waits();
     let mut found = Figures {
-        telemetry: Some(telemetry),
-        kills_missing,
+        telemetry: Some(Telemetry {
+            lines: origin.lines,
+            malformed: origin.malformed,
+            waits: waits.n,
+            flagged: waits.left_out,
+        }),
         ..Figures::default()
     };
     if needs.replay {
+        let recorded = summary.recorded(policy, origin.recorded_idle)?;
+        found.kills_missing = recorded.truncation.map(|sign| sign.to_string());
         found.outcomes = Some(outcomes_of_summary(summary, policy)?);
         for &window_ms in &needs.windows {
             let mut other = policy.clone();
             other.idle.window = Some(Millis::new(window_ms));
-            found
-                .by_window
-                .insert(window_ms, outcomes_of_summary(summary, &other)?);
+            // a window that the summary does not answer leaves its rule without data
+            if let Ok(outcomes) = outcomes_of_summary(summary, &other) {
+                found.by_window.insert(window_ms, outcomes);
+            }
         }
         for other in &needs.against {
             // a policy of another structure is not in the summary: its rules have no data
