@@ -2,6 +2,7 @@
 
 mod action;
 mod edits;
+mod every_figure;
 mod formats;
 mod result_sets;
 mod summaries;

@@ -153,14 +153,6 @@ fn figure(fields: &mut Fields, folder: &Path) -> Result<FigureRule, Wrong> {
                 "metric {name} has no quantiles: take quantile away"
             )));
         }
-        (true, Some(p))
-            if metric == Metric::HangToKnowledge && ![Prob::P50, Prob::P99].contains(&p) =>
-        {
-            return Err(missing(format!(
-                "metric {name} is told at p50 and p99, not at {}",
-                p.percentile_label()
-            )));
-        }
         _ => {}
     }
     let cause = fields.take("cause", Field::cause)?;

@@ -276,7 +276,7 @@ fn habits(args: &SettleArgs) -> Result<Habits> {
 }
 
 /// The longest observation of one parent: sums of squares stay exact far beyond.
-const MAX_HORIZON: Millis = Millis::from_secs(1000 * 86_400);
+pub(crate) const MAX_HORIZON: Millis = Millis::from_secs(1000 * 86_400);
 
 /// What the options add to the runs; a hang rate that is not given is decided by the runs.
 fn asked_changes(args: &SettleArgs) -> Result<(Option<Ppm>, Ppm)> {

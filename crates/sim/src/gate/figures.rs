@@ -9,7 +9,8 @@ use crate::gaps::{self, Line, Silences};
 use crate::readings;
 use crate::run::{EventFlags, Fleet};
 use crate::scan::Scan;
-use crate::settle::{Cast, Settlement, settlement};
+use crate::settle::{Cast, Settlement, settlement_at};
+use crate::stats::QuantileEstimate;
 use crate::summary::{NeedsEvents, Summary, is_replayed, summarise};
 use crate::sweep::{Candidate, Question};
 
@@ -31,6 +32,15 @@ pub struct Telemetry {
     pub flagged: u64,
 }
 
+/// What simulated parents made of the policy.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Simulated {
+    /// The figures of `settle`.
+    pub settled: Settlement,
+    /// From the hang to the parent's knowledge, of the hangs it comes to know of, at the quantiles asked for, ms.
+    pub knowledge: Vec<QuantileEstimate>,
+}
+
 /// What rules are decided on. What a source does not hold is `None`, and no figure is made of it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figures {
@@ -41,7 +51,7 @@ pub struct Figures {
     /// Other policies over every run.
     pub against: Vec<(Policy, Outcomes)>,
     /// Parents that wait for every run.
-    pub settlements: Vec<(Parents, Settlement)>,
+    pub settlements: Vec<(Parents, Simulated)>,
     /// Ended silences of every run.
     pub detector: Option<Suspicions>,
     /// Waits and readings of the policy's idle clock.
@@ -62,7 +72,7 @@ impl Figures {
     }
 
     /// The simulation of those parents.
-    pub(super) fn settled(&self, parents: &Parents) -> Option<&Settlement> {
+    pub(super) fn settled(&self, parents: &Parents) -> Option<&Simulated> {
         let found = self.settlements.iter().find(|(known, _)| known == parents);
         found.map(|(_, settled)| settled)
     }
@@ -102,8 +112,10 @@ pub fn figures_of(fleet: &Fleet, policy: &Policy, needs: &Needs, origin: Origin)
     if !origin.samples_only {
         for parents in &needs.parents {
             let cast = Cast::recorded(fleet, parents.changes, origin.seed);
-            let settled = settlement(policy, &cast, &parents.habits, origin.seed);
-            found.settlements.push((*parents, settled));
+            let (habits, seed, at) = (&parents.habits, origin.seed, &needs.knowledge);
+            let (settled, knowledge) = settlement_at(policy, &cast, habits, seed, at);
+            let simulated = Simulated { settled, knowledge };
+            found.settlements.push((*parents, simulated));
         }
     }
     if needs.detector && !origin.samples_only {
