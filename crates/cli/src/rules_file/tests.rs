@@ -179,8 +179,8 @@ fn faults_of_pairs_costs_and_parents_are_named() {
         "4: parents.on_expiry: \"wait-again\" is not one of wait_again, read_as_failure, close_turn, stop, judge, did you mean wait_again?",
     );
     refused(
-        &parents("nested = \"often\""),
-        "4: parents.nested often: expected a share such as 0.1% or 0.001: `often` is not a probability, expected a decimal between 0 and 1 with at most 18 digits, for example 0.999",
+        &parents("nested = \"200%\""),
+        "4: parents.nested 200%: expected a share such as 0.1% or 0.001: `200` is not a probability, expected a decimal between 0 and 1 with at most 18 digits, for example 0.999",
     );
     refused(
         &parents("horizon = \"2000d\""),
