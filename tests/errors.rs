@@ -134,6 +134,10 @@ fn numbers_that_make_no_sense() {
                 &["cells"],
             ),
             (
+                "gaps telemetry --plot - --idle 1s..1000s/1s",
+                &["--idle 1s..1000s/1s", "1,000 windows", "at most 200"],
+            ),
+            (
                 "sweep telemetry --idle 60s --axis idle.window=90s",
                 &["idle.window", "already"],
             ),
@@ -407,4 +411,49 @@ fn columns_that_are_not_read_are_told_of() {
         "{events}"
     );
     assert!(!told("plain.csv").contains("not read"));
+}
+
+/// The windows of one option are refused in one wording, whatever the command does with them.
+#[test]
+fn a_wrong_window_is_told_alike_by_every_command() {
+    let place = fleet::place();
+    for value in ["5", "0s", "soon", "60s..900s/0s", "60s,,90s"] {
+        let told = |command: &str| place.run(&format!("{command} --idle {value}")).error();
+        let sweep = told("sweep telemetry");
+        assert!(sweep.contains(&format!("--idle {value}")), "{sweep}");
+        assert_eq!(told("gaps telemetry --plot -"), sweep);
+        assert_eq!(told("settle telemetry"), sweep);
+    }
+}
+
+#[test]
+fn a_column_that_is_named_twice() {
+    let place = Place::new();
+    let rows = "r1,0,run_start,\nr1,10,message_end,\nr1,20,run_end,completed\n";
+    place.write("logs/whole.csv", format!("run,t_ms,kind,outcome\n{rows}"));
+    place.write("logs/twice.csv", format!("run,t_ms,kind, kind\n{rows}"));
+    place.write("waits.csv", "kind,duration_ms,duration_ms\ntool,1,2\n");
+    check(
+        &place,
+        &[
+            (
+                "gaps logs/twice.csv",
+                &["'twice.csv'", "line 1 names the column kind twice"],
+            ),
+            (
+                "import waits.csv --out d",
+                &["'waits.csv'", "line 1 names the column duration_ms twice"],
+            ),
+        ],
+    );
+    // met in a folder it is left aside with a warning
+    let done = place.run("gaps logs").exits(0);
+    assert!(
+        done.stderr.contains("names the column kind twice"),
+        "{}",
+        done.stderr
+    );
+    // of columns that nothing reads there may be any number
+    place.write("other.csv", format!("run,t_ms,kind,outcome,x,x\n{rows}"));
+    place.run("gaps other.csv").exits(0);
 }

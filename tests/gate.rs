@@ -2,8 +2,10 @@
 
 mod action;
 mod edits;
+mod every_figure;
 mod formats;
 mod result_sets;
+mod summaries;
 mod table;
 mod vectors;
 

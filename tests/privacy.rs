@@ -167,3 +167,70 @@ fn a_failure_tells_no_content_either() {
         assert!(!prompt, "{line}\n{said}");
     }
 }
+
+/// A policy, and rules, that were named by an absolute path stand in no result with it: by their place below the current
+/// directory, or by their name.
+#[test]
+fn a_policy_is_never_named_by_an_absolute_path() {
+    let (place, elsewhere) = (crate::fleet::place(), Place::new());
+    let text = "preset = \"pi-desktop-0129\"\n[idle]\nwindow = \"60s\"\n";
+    let rules = "[[rule]]\nmetric = \"false_kill_rate\"\nmax = \"1%\"\n\
+                 [[rule]]\nsame_as = \"POLICY\"\nexcept = [\"idle.window\"]\n\
+                 [[rule]]\nmetric = \"newly_killed\"\nagainst = \"POLICY\"\nmax = 0\n";
+    let front_matter = "---\nname: explorer\nidle-timeout: 5\n---\n";
+    for (at, policy_name) in [(&place, "policies/own.toml"), (&elsewhere, "own.toml")] {
+        let policy = at.write("policies/own.toml", text);
+        let policy = policy.to_str().unwrap();
+        let agent = at.write("policies/own.md", front_matter);
+        let agent = format!("pi-desktop:{}", agent.display());
+        let gate = at.write("policies/rules.toml", rules.replace("POLICY", policy));
+        let gate = format!("--rules {}", gate.display());
+        let mut lines = vec![
+            format!("gate summarise telemetry --policy {policy} --out t.summary"),
+            format!("sweep telemetry --base {policy} --idle 60s,120s --format json --out set"),
+            format!("sweep telemetry --base {policy} --idle 60s,120s"),
+            format!("gaps telemetry --policy {policy} --format json"),
+            format!("settle telemetry --policy {policy},{agent} --format json"),
+            format!("replay telemetry --run a07 --policy {policy} --format json"),
+            format!("replay telemetry --run a07 --policy {policy} --set idle.window=1m"),
+            format!("report telemetry --policy {policy} --current {agent} -o adr"),
+            format!("gate init telemetry --policy {policy}"),
+        ];
+        for format in ["text", "json", "junit", "github", "summary"] {
+            for data in ["telemetry", "t.summary"] {
+                lines.push(format!(
+                    "gate {data} --policy {policy} {gate} --format {format}"
+                ));
+            }
+        }
+        for line in lines {
+            let done = place.run(&line);
+            assert!(
+                done.code == Some(0) || line.starts_with("gate"),
+                "{line}\n{}",
+                done.stderr
+            );
+            assert!(done.code != Some(2), "{line}\n{}", done.stderr);
+            for root in [&place, &elsewhere] {
+                let root = root.0.path().to_str().unwrap();
+                assert!(!done.stdout.contains(root), "{line}\n{}", done.stdout);
+            }
+            if line.contains("--format json") {
+                assert!(done.stdout.contains(policy_name), "{line}\n{}", done.stdout);
+            }
+        }
+        for folder in ["set", "adr"] {
+            for (file, bytes) in files(&place.path(folder)) {
+                for root in [&place, &elsewhere] {
+                    let root = root.0.path().to_str().unwrap();
+                    assert!(
+                        !holds(&bytes, root),
+                        "{folder}/{file} holds an absolute path"
+                    );
+                }
+            }
+        }
+        let summary = place.read("t.summary");
+        assert!(holds(&summary, &format!("\"policy\":\"{policy_name}\"")));
+    }
+}

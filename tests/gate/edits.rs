@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use serde_json::Value;
+
 use super::gate;
 use crate::{Place, name, repository};
 
@@ -184,24 +186,83 @@ fn each_preset_has_its_document_and_its_known_findings() {
         let arguments = format!("--policy {file}");
         let (result, code) = gate(&place, &arguments, &rules);
         assert_eq!(code, 0, "{preset}: {result:#}");
-        // a vanished finding fails as a new one does
-        let known = rules.lines().find(|line| line.starts_with("known"));
-        let unlisted = known.map_or_else(|| rules.clone(), |known| rules.replace(known, ""));
-        let (result, code) = gate(&place, &arguments, &unlisted);
-        assert_eq!(code, i32::from(known.is_some()), "{preset}: {result:#}");
-        let added = format!("{unlisted}known = [\"poll-comparable-to-window\"]\n");
-        let (result, code) = gate(&place, &arguments, &added);
+        // each finding that the rules do not know is a new one
+        let known: Vec<&str> = rules
+            .lines()
+            .find_map(|line| line.strip_prefix("known = "))
+            .map(|ids| ids.split('"').skip(1).step_by(2).collect())
+            .unwrap_or_default();
+        for id in &known {
+            let others: Vec<&&str> = known.iter().filter(|other| *other != id).collect();
+            let list = rules
+                .lines()
+                .find(|line| line.starts_with("known = "))
+                .unwrap();
+            let shorter = rules.replace(list, &format!("known = {others:?}"));
+            let (result, code) = gate(&place, &arguments, &shorter);
+            assert_eq!(
+                (code, told(&result, "finding_new")),
+                (1, vec![(*id).to_owned()]),
+                "{preset}"
+            );
+        }
+        // and so is one that an edit of the policy brings, whatever the preset has
+        let edited = data(&format!("presets/{file}"));
+        let edited = with_value(&edited, "idle", "window", "7200s");
+        let edited = with_value(&edited, "total", "budget", "1s");
+        place.write("edited.toml", edited);
+        let (result, code) = gate(&place, "--policy edited.toml", &rules);
+        let new = told(&result, "finding_new");
         assert_eq!(code, 1, "{preset}: {result:#}");
-        let vanished = result["checks"].as_array().unwrap().iter();
         assert!(
-            vanished
-                .into_iter()
-                .any(|check| check["code"] == "finding_vanished"),
+            new.contains(&"total-not-above-idle".to_owned()),
+            "{preset}: {new:?}"
+        );
+        // a vanished finding fails as a new one does
+        let ids: Vec<String> = known.iter().map(|id| format!("\"{id}\", ")).collect();
+        let without = rules.lines().filter(|line| !line.starts_with("known = "));
+        let without: Vec<&str> = without.collect();
+        let added = format!(
+            "{}\nknown = [{}\"poll-comparable-to-window\"]\n",
+            without.join("\n"),
+            ids.concat()
+        );
+        let (result, code) = gate(&place, &arguments, &added);
+        assert_eq!(
+            (code, told(&result, "finding_vanished")),
+            (1, vec!["poll-comparable-to-window".to_owned()]),
             "{preset}"
         );
-        with_findings += usize::from(known.is_some());
+        with_findings += usize::from(!known.is_empty());
     }
     assert!(with_findings >= 5);
+}
+
+/// The ids of the findings whose checks have that code.
+fn told(result: &Value, code: &str) -> Vec<String> {
+    let checks = result["checks"].as_array().unwrap().iter();
+    checks
+        .filter(|check| check["code"] == code)
+        .map(|check| check["subject"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// A policy document with another value of one key.
+fn with_value(document: &str, table: &str, key: &str, value: &str) -> String {
+    let mut inside = false;
+    let mut lines = document.lines().map(|line| {
+        if line.starts_with('[') {
+            inside = line == format!("[{table}]");
+        }
+        if inside && line.starts_with(&format!("{key} = ")) {
+            format!("{key} = \"{value}\"\n")
+        } else {
+            format!("{line}\n")
+        }
+    });
+    let edited: String = lines.by_ref().collect();
+    assert_ne!(edited, document);
+    edited
 }
 
 /// What the project's own check runs is what is tested here.

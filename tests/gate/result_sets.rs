@@ -284,13 +284,13 @@ fn the_head_of_a_summary_is_under_its_checksum() {
         assert!(error.contains("is cut or was changed"), "{from}\n{error}");
     }
     let mut older = text
-        .replacen("\"policysim_summary\":2", "\"policysim_summary\":1", 1)
+        .replacen("\"policysim_summary\":3", "\"policysim_summary\":1", 1)
         .into_bytes();
     older.extend(&bytes[end..]);
     place.write("older.summary", older);
     let error = place.run(&line("older.summary")).error();
     assert!(
-        error.contains("a summary of version 1, expected 2: write it again from the events"),
+        error.contains("a summary of version 1, expected 3: write it again from the events"),
         "{error}"
     );
 }

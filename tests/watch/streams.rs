@@ -2,7 +2,7 @@
 //! silence (BR-80).
 
 use super::{Watched, ms, watch};
-use crate::{Place, repository};
+use crate::{Place, json, repository};
 
 /// Idle half a second; everything that Pi's events can open pauses it.
 const POLICY: &str = "\
@@ -136,6 +136,15 @@ fn a_result_without_an_end_is_a_success_with_a_forced_clean_up() {
     let kill = watched.note("kill");
     assert_eq!(ms(kill, "deadline_ms"), watched.first("result") + 500);
     assert_eq!(watched.note("stopped")["child"]["signal"], 15);
+    // and so says a replay of its record
+    let place = Place::new();
+    place.write("p.toml", POLICY);
+    let lines: Vec<String> = watched.record.iter().map(ToString::to_string).collect();
+    place.write("r.jsonl", lines.join("\n"));
+    let line = "replay r.jsonl --run #1 --policy p.toml --format json";
+    let replayed = json(&place.run(line).ok());
+    assert_eq!(replayed["verdict"], "cleanup_forced");
+    assert_eq!(replayed["judgement"], "ended");
     // Without the grace it is filed as a stall.
     let stalled = agent(
         "--set kill.result_grace=off",
@@ -245,5 +254,30 @@ fn the_stand_in_of_the_examples_does_what_the_readme_says() {
     assert_eq!(
         run(&["answer", "done", "hang"]).ended(),
         (Some(0), "cleanup_forced")
+    );
+}
+
+/// What was set on top of a policy is part of its name in the record.
+#[test]
+fn a_record_tells_what_was_set_on_top_of_the_policy() {
+    let place = Place::new();
+    let policy = place.write("p.toml", POLICY);
+    let options = format!(
+        "--policy {} --set idle.window=2s --set kill.grace=0s --shadow pi-desktop-0129",
+        policy.display()
+    );
+    let watched = watch(&place, &options, &["echo", "done"]);
+    let names: Vec<&str> = watched.record[0]["policies"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|policy| policy["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "p.toml with idle.window=2s, kill.grace=0s",
+            "pi-desktop-0129"
+        ]
     );
 }

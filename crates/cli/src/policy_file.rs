@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use policysim_policy::presets::{self, PRESETS};
 use policysim_policy::{Policy, PolicyError, nearest};
+use policysim_sim::grid;
 
 use crate::args::GlobalArgs;
 use crate::output::say;
@@ -22,7 +23,7 @@ pub(crate) use toml_document::{Fault, KeyLines, assign, convert, line_of};
 /// A policy and where it came from.
 #[derive(Clone, Debug)]
 pub(crate) struct Loaded {
-    /// What was asked for, as written.
+    /// What was asked for, as written; never an absolute path (see [`shown`]).
     pub(crate) name: String,
     /// The preset it is, or was made from.
     pub(crate) preset: Option<&'static str>,
@@ -30,7 +31,7 @@ pub(crate) struct Loaded {
     pub(crate) policy: Policy,
     /// Settings that the harness does not take as written.
     pub(crate) warnings: Vec<String>,
-    /// The file it was read from; a preset has none.
+    /// The file it was read from, named as [`shown`] names it; a preset has none.
     pub(crate) file: Option<String>,
     /// Where that file sets which key.
     pub(crate) lines: KeyLines,
@@ -61,12 +62,13 @@ pub(crate) fn load(spec: &str) -> Result<Loaded> {
     if Path::new(spec).exists() || looks_like_a_path(spec) {
         let text = read(spec)?;
         let document = toml_document::parse(&text).map_err(|fault| fault.in_file(spec))?;
+        let name = shown(Path::new(spec));
         return Ok(Loaded {
-            name: spec.to_owned(),
+            file: Some(name.clone()),
+            name,
             preset: document.preset,
             policy: document.policy,
             warnings: Vec::new(),
-            file: Some(spec.to_owned()),
             lines: document.lines,
         });
     }
@@ -85,6 +87,29 @@ pub(crate) fn load(spec: &str) -> Result<Loaded> {
         "{}; `policysim policy list` shows all, and a policy file is named with its extension",
         unknown_preset(spec)
     )
+}
+
+/// What results call a file that was given as `path`: as written, but an absolute path is cut to what lies below the
+/// current directory, or to the file's name. Results are passed on, and where a machine keeps its files is nobody's
+/// business.
+pub(crate) fn shown(path: &Path) -> String {
+    let here = std::env::current_dir().ok();
+    let named = match here.as_deref().map(|here| path.strip_prefix(here)) {
+        _ if path.is_relative() => path,
+        Some(Ok(below)) => below,
+        _ => path.file_name().map_or(path, Path::new),
+    };
+    named.display().to_string()
+}
+
+/// A policy as a command line that stands in results names it: its file as [`shown`] names it.
+pub(crate) fn shown_spec(spec: &str) -> String {
+    match spec.split_once(':') {
+        Some((dialect, path)) if dialect::find(dialect).is_some() => {
+            format!("{dialect}:{}", shown(Path::new(path)))
+        }
+        _ => shown(Path::new(spec)),
+    }
 }
 
 /// Loads what `spec` names and says what its harness does not take as written.
@@ -118,6 +143,25 @@ pub(crate) fn load_dialect(path: &str, dialect: &str) -> Result<Loaded> {
 /// When it does not read.
 pub(crate) fn parse_document(text: &str) -> Result<Policy, toml_document::Fault> {
     toml_document::parse(text).map(|document| document.policy)
+}
+
+impl Loaded {
+    /// Sets `KEY=VALUE` on top of the policy, and says so in its name.
+    ///
+    /// # Errors
+    ///
+    /// When a setting has no value, or its key or value does not read.
+    pub(crate) fn change(&mut self, settings: &[String]) -> Result<()> {
+        for (index, setting) in settings.iter().enumerate() {
+            let (key, value) = setting.split_once('=').with_context(|| {
+                format!("--set {setting}: expected KEY=VALUE, for example idle.window=300s")
+            })?;
+            self.policy.set(key, &grid::single(value))?;
+            self.name.push_str(if index == 0 { " with " } else { ", " });
+            self.name.push_str(setting);
+        }
+        Ok(())
+    }
 }
 
 fn read(path: &str) -> Result<String> {

@@ -153,14 +153,6 @@ fn figure(fields: &mut Fields, folder: &Path) -> Result<FigureRule, Wrong> {
                 "metric {name} has no quantiles: take quantile away"
             )));
         }
-        (true, Some(p))
-            if metric == Metric::HangToKnowledge && ![Prob::P50, Prob::P99].contains(&p) =>
-        {
-            return Err(missing(format!(
-                "metric {name} is told at p50 and p99, not at {}",
-                p.percentile_label()
-            )));
-        }
         _ => {}
     }
     let cause = fields.take("cause", Field::cause)?;
@@ -429,7 +421,12 @@ fn other_policy(field: &Field, folder: &Path) -> Result<(String, Policy), String
     };
     let loaded =
         policy_file::load(&spec_beside).map_err(|error| format!("{}: {error:#}", field.key))?;
-    Ok((spec, loaded.policy))
+    let name = if Path::new(&spec).is_absolute() {
+        loaded.name
+    } else {
+        spec
+    };
+    Ok((name, loaded.policy))
 }
 
 fn same(fields: &mut Fields, folder: &Path) -> Result<SameRule, Wrong> {

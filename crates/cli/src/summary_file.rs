@@ -6,10 +6,10 @@
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use policysim_report::header::DataHeader;
-use policysim_sim::gate::{Needs, Origin, Telemetry, figures_of, summary_of};
-use policysim_sim::summary::Summary;
+use policysim_sim::gate::summary_of;
+use policysim_sim::summary::{NeedsEvents, Summary};
 use serde::{Deserialize, Serialize};
 
 use crate::args::GlobalArgs;
@@ -20,7 +20,7 @@ use crate::{data, output, policy_file};
 /// How such a file begins, whatever its version.
 const START: &[u8] = b"{\"policysim_summary\":";
 /// The version of the file.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// The part of the first line that every version has.
 #[derive(Debug, Deserialize)]
@@ -44,20 +44,17 @@ struct Head {
     last_day: String,
     malformed_lines: u64,
     lines: u64,
-    waits: u64,
-    flagged_waits: u64,
-    kills_missing: Option<String>,
     caveats: Vec<String>,
 }
 
 /// A summary file, read.
 pub(crate) struct SummaryFile {
+    /// The file, as it was named.
+    shown: String,
     /// What it is of.
     pub(crate) header: DataHeader,
     /// The policy that it was made under.
     pub(crate) policy: String,
-    pub(crate) telemetry: Telemetry,
-    pub(crate) kills_missing: Option<String>,
     pub(crate) summary: Summary,
 }
 
@@ -102,13 +99,7 @@ pub(crate) fn read(path: &Path) -> Result<SummaryFile> {
         );
     }
     Ok(SummaryFile {
-        telemetry: Telemetry {
-            lines: head.lines,
-            malformed: head.malformed_lines,
-            waits: head.waits,
-            flagged: head.flagged_waits,
-        },
-        kills_missing: head.kills_missing,
+        shown: shown.to_string(),
         policy: head.policy,
         summary,
         header: DataHeader {
@@ -128,28 +119,30 @@ pub(crate) fn read(path: &Path) -> Result<SummaryFile> {
     })
 }
 
+impl SummaryFile {
+    /// Why it does not answer for the policy of that name, and what would.
+    pub(crate) fn lacking(&self, why: &NeedsEvents, policy: &str) -> anyhow::Error {
+        anyhow!(
+            "{0}, made of {1} under {2}, does not answer {policy}: {why}; write one for it with `policysim gate summarise DATASET --policy {policy} --out {0}`, or give the events",
+            self.shown,
+            self.header.name,
+            self.policy
+        )
+    }
+}
+
 /// Writes the summary of telemetry under a policy.
 pub(crate) fn write(args: &SummaryArgs, global: &GlobalArgs) -> Result<ExitStatus> {
     let policy = policy_file::load_and_tell(&args.policy, global)?;
-    let loaded = data::load(&args.data, global)?;
-    let DataHeader { name, .. } = &loaded.header;
-    if loaded.samples_only {
-        bail!("{name} holds samples without their order, and a summary is of runs");
+    let opened = data::open_runs(&args.data, global)?;
+    if opened.samples_only {
+        bail!(
+            "{} holds samples without their order, and a summary is of runs",
+            opened.header.name
+        );
     }
-    let origin = Origin {
-        lines: loaded.header.lines,
-        malformed: loaded.header.malformed_lines,
-        ..Origin::default()
-    };
-    let needs = Needs {
-        data: true,
-        replay: true,
-        ..Needs::default()
-    };
-    let figures = figures_of(&loaded.fleet, &policy.policy, &needs, origin);
-    let telemetry = figures.telemetry.unwrap_or_default();
-    let summary = summary_of(&loaded.fleet, &policy.policy);
-    let header = loaded.header;
+    let summary = summary_of(&opened.dataset, &policy.policy)?;
+    let header = opened.header;
     let head = Head {
         policysim_summary: VERSION,
         policy: policy.name,
@@ -164,9 +157,6 @@ pub(crate) fn write(args: &SummaryArgs, global: &GlobalArgs) -> Result<ExitStatu
         last_day: header.last_day,
         malformed_lines: header.malformed_lines,
         lines: header.lines,
-        waits: telemetry.waits,
-        flagged_waits: telemetry.flagged,
-        kills_missing: figures.kills_missing,
         caveats: header.caveats,
     };
     let mut bytes = serde_json::to_vec(&head)?;

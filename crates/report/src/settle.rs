@@ -388,51 +388,17 @@ fn fields(index: usize, cell: &SettleCell) -> Vec<(String, String)> {
             side(estimate.interval.up),
         );
     }
-    for (waits, known) in numbers.known_after.iter().enumerate() {
-        put(
-            &format!("known_after_{}_waits", waits + 1),
-            known.to_string(),
-        );
+    for (name, known) in numbers.named().into_iter().skip(counts(settled).len()) {
+        put(name, known.to_string());
     }
     fields
 }
 
-/// The whole numbers of a cell by name.
+/// The whole numbers of a cell by name, but for the hangs by the number of waits.
 fn counts(settled: &Settlement) -> Vec<(&'static str, u128)> {
-    let numbers = &settled.numbers;
-    let n = |count: u64| u128::from(count);
-    vec![
-        ("parents", n(numbers.parents)),
-        ("runs", n(numbers.runs)),
-        ("healthy_runs", n(numbers.healthy)),
-        ("delivered", n(numbers.delivered)),
-        ("waits", n(numbers.waits)),
-        ("expiries", n(numbers.expiries)),
-        ("hangs", n(numbers.hangs)),
-        ("hangs_in_wait", n(numbers.hangs_in_wait)),
-        ("hangs_settled_in_wait", n(numbers.settled_in_wait)),
-        ("hangs_unsettled", n(numbers.hangs_unsettled)),
-        ("hangs_never_known", n(numbers.never_known)),
-        ("hangs_given_up_before", n(numbers.hangs_given_up_before)),
-        ("hangs_given_up", n(numbers.given_up)),
-        ("hang_unaware_ms", numbers.unaware_ms),
-        ("false_kills", n(numbers.false_kills)),
-        ("true_kills", n(numbers.true_kills)),
-        ("unresolved_kills", n(numbers.unresolved_kills)),
-        ("hung_killed_early", n(numbers.hung_killed_early)),
-        ("healthy_misread", n(numbers.misread)),
-        ("healthy_stopped", n(numbers.stopped)),
-        ("healthy_closed", n(numbers.closed)),
-        ("duplicates", n(numbers.duplicates)),
-        ("duplicate_ms", numbers.duplicate_ms),
-        ("retries", n(numbers.retries)),
-        ("retries_alike", n(numbers.retries_alike)),
-        ("refused_spawns", n(numbers.refused)),
-        ("blocked_ms", numbers.blocked_ms),
-        ("parent_ms", numbers.parent_ms),
-        ("slot_ms", numbers.slot_ms),
-        ("slot_hung_ms", numbers.slot_hung_ms),
-    ]
+    let mut named = settled.numbers.named();
+    named.truncate(named.len() - settled.numbers.known_after.len());
+    named
 }
 
 /// The figures of a cell by name.

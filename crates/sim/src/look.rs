@@ -170,17 +170,17 @@ struct Looking<'a> {
 /// When something asked for was not read, or is answered by replays.
 pub(crate) fn look_at_summary(summary: &Summary, asked: &Asked<'_>) -> Result<Seen, NeedsEvents> {
     let candidates = candidates_of(asked);
-    let (plan, places) = summary.plan(asked.base, &candidates)?;
-    let looking = Looking { asked, plan };
+    let planned = summary.plan(asked.base, &candidates)?;
+    let looking = Looking {
+        asked,
+        plan: planned.plan.clone(),
+    };
     let mut seen = Seen::new(asked);
     let mut scratch = Scratch::default();
     for run in summary.each_run() {
         scratch.active.restore(&run.active);
-        scratch.found = places
-            .iter()
-            .map(|&place| run.found[place].clone())
-            .collect();
-        let mut once = Once::without_events(&run.head.role, &run.times);
+        scratch.found = planned.found(run);
+        let mut once = planned.once(run);
         looking.price(
             &run.head,
             &run.life,

@@ -2,31 +2,37 @@
 //! structures need no events.
 //!
 //! A summary answers any windows, budgets, caps and limits of its structures with the very cells that the events give.
-//! It does not answer what needs a replay: adaptive windows, spare windows, limits of 0; there it says so. Under polled
-//! detection every event's time is kept, as a look may fall on any.
+//! What needs a replay (adaptive windows, spare windows, limits of 0) it answers for the very policies that it was made
+//! with: every run is replayed under them, and how it ended is kept. Then, and under polled detection, every event's
+//! time is kept, as a firing or a look may fall on any.
 
-use policysim_policy::{ClockClass, Policy, document};
+use policysim_policy::{ClockClass, Millis, Policy, document};
 use rayon::prelude::*;
 use thiserror::Error;
 
 use crate::gaps::counted::Readings;
-use crate::ledger::ActiveTime;
+use crate::gaps::is_left_out;
 use crate::life::Life;
 use crate::partial::SweepPartial;
-use crate::pass::{Once, Scratch};
+use crate::pass::{Once, Outcome, Scratch};
 use crate::plan::Plan;
 use crate::pool::Pool;
+use crate::readings::{Recorded, recorded_of};
 use crate::run::{Measured, Resolution, Run, RunStatus};
-use crate::scan::{Batch, Scan};
-use crate::staircase::{Crossings, Structure};
+use crate::scan::{Batch, RunView, Scan};
+use crate::staircase::{Crossings, Structure, shape};
 use crate::stats::choice::Half;
 use crate::stretches::Stretches;
-use crate::sweep::{Candidate, Question, Swept, half_of};
+use crate::sweep::{Candidate, Question, Swept, event_first, half_of};
 use crate::tally::CellCounts;
 
 mod bytes;
+#[cfg(test)]
+mod forged;
+mod needs;
 
 pub use bytes::DamagedSummary;
+pub use needs::NeedsEvents;
 
 /// Runs under some structures.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -37,8 +43,38 @@ pub struct Summary {
     /// What is counted beside under the structure of the base, and which that is.
     readings: Readings,
     base: usize,
+    /// The policies under which every run was replayed, as documents.
+    replayed: Vec<String>,
+    waits: WaitCounts,
     /// By name, so that the order of merging leaves no trace.
     runs: Vec<Summarised>,
+}
+
+/// The waits of every row, runs or not.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct WaitCounts {
+    /// All of them.
+    pub n: u64,
+    /// Of those, flagged so that sizing leaves them out.
+    pub left_out: u64,
+}
+
+impl WaitCounts {
+    fn of(run: &RunView<'_>) -> Self {
+        let mut found = Self::default();
+        for (row, _) in run.events.wait.within(run.first..run.end) {
+            found.n += 1;
+            found.left_out += u64::from(is_left_out(run.events.flags[row]));
+        }
+        found
+    }
+
+    const fn plus(self, other: Self) -> Self {
+        Self {
+            n: self.n.saturating_add(other.n),
+            left_out: self.left_out.saturating_add(other.left_out),
+        }
+    }
 }
 
 /// A structure, by what it was asked to read.
@@ -68,20 +104,63 @@ pub(crate) struct Summarised {
     pub(crate) found: Vec<Crossings>,
     /// How often the idle clock was read under the structure of the base.
     pub(crate) readings: u64,
+    /// How it ends under the policies that were replayed.
+    pub(crate) replayed: Vec<Outcome>,
 }
 
-/// Why a summary does not answer a question.
-#[derive(Clone, Debug, Eq, Error, PartialEq)]
-pub enum NeedsEvents {
-    /// A candidate, or the base, has a structure, a clock or a shorter window that was not read.
-    #[error(
-        "it does not hold what {} is answered from (other things re-arm or pause, a limit that it was not made with, or a shorter window): name as the base the policy that it was made under, or ask the events",
-        if .0.is_empty() { "the policy" } else { .0.as_str() }
-    )]
-    NotRead(String),
-    /// A candidate is answered by replays.
-    #[error("{0} is answered by replays, and it holds no events: ask the events")]
-    Replayed(String),
+/// A question put in order, and where the summary holds what answers it.
+pub(crate) struct Asked {
+    pub(crate) plan: Plan,
+    /// Which of the summary's structures each of the plan's is.
+    pub(crate) places: Vec<usize>,
+    /// The policies of the plan that were replayed, and which of the summary's each is.
+    replayed: Vec<(Policy, usize)>,
+}
+
+impl Asked {
+    /// What is still asked of a run of the summary.
+    pub(crate) fn once<'r>(&'r self, run: &'r Summarised) -> Once<'r> {
+        Once::without_events(&run.head.role, &run.times, (&self.replayed, &run.replayed))
+    }
+
+    /// What was found in a run, by structure of the plan.
+    pub(crate) fn found(&self, run: &Summarised) -> Vec<Crossings> {
+        let places = self.places.iter();
+        places.map(|&place| run.found[place].clone()).collect()
+    }
+
+    /// Counts a run of the summary in `partial`.
+    fn tally(
+        &self,
+        run: &Summarised,
+        seed: u64,
+        partial: &mut SweepPartial,
+        scratch: &mut Scratch,
+    ) -> Result<(), NeedsEvents> {
+        scratch.active.restore(&run.active);
+        scratch.found = self.found(run);
+        let part = usize::from(half_of(&run.head, seed) == Half::Certify);
+        let (plan, once) = (&self.plan, self.once(run));
+        if plan.tally(&run.head, &run.life, once, part, partial, scratch) {
+            Ok(())
+        } else {
+            Err(NeedsEvents::Replayed(run.head.name.to_string()))
+        }
+    }
+}
+
+/// Whether some run may have to be replayed under `policy`.
+pub(crate) fn is_replayed(policy: &Policy) -> bool {
+    shape(policy).is_none() || policy.idle.grace_cycles > 0
+}
+
+/// The policies that runs are replayed under to answer for `policy`, where there are any.
+fn replays_of(policy: &Policy) -> Vec<Policy> {
+    if is_replayed(policy) {
+        vec![policy.clone(), event_first(policy)]
+    } else {
+        Vec::new()
+    }
 }
 
 /// Summaries of different structures.
@@ -94,6 +173,7 @@ struct Part {
     runs: Vec<Summarised>,
     stretches: Vec<Stretches>,
     readings: Readings,
+    waits: WaitCounts,
     scratch: Scratch,
     batch: Batch,
 }
@@ -109,10 +189,21 @@ pub fn summarise<S: Scan>(source: &S, question: &Question<'_>) -> Result<Summary
         .iter()
         .map(|lines| Known::of(&lines.structure));
     let structures: Vec<Known> = structures.collect();
+    let mut replayed: Vec<Policy> = Vec::new();
+    let asked = question.candidates.iter().map(|one| &one.policy);
+    for policy in std::iter::once(question.base)
+        .chain(asked)
+        .flat_map(replays_of)
+    {
+        if !replayed.contains(&policy) {
+            replayed.push(policy);
+        }
+    }
     let pool = Pool::new(|| Part {
         runs: Vec::new(),
         stretches: vec![Stretches::default(); plan.structures.len()],
         readings: Readings::default(),
+        waits: WaitCounts::default(),
         scratch: Scratch::default(),
         batch: Batch::default(),
     });
@@ -121,12 +212,21 @@ pub fn summarise<S: Scan>(source: &S, question: &Question<'_>) -> Result<Summary
         .try_for_each(|index| {
             pool.with(|part| {
                 let batch = source.read(index, &mut part.batch)?;
-                for run in batch.runs().filter(|run| run.head.status == RunStatus::Run) {
+                for run in batch.runs() {
+                    part.waits = part.waits.plus(WaitCounts::of(&run));
+                    if run.head.status != RunStatus::Run {
+                        continue;
+                    }
                     let (scratch, symbols) = (&mut part.scratch, source.symbols());
                     let life = plan.read(&run, symbols, scratch, &mut part.stretches, |of_run| {
                         let suspends = run.suspected_suspends();
                         part.readings.add(run.head, of_run, suspends)
                     });
+                    let mut once = Once::of(&run, symbols);
+                    let ends = replayed
+                        .iter()
+                        .map(|policy| once.replay(policy, policy.idle.window));
+                    let ends: Vec<Outcome> = ends.collect();
                     part.runs.push(Summarised {
                         head: Run {
                             measured: Measured::default(),
@@ -134,10 +234,15 @@ pub fn summarise<S: Scan>(source: &S, question: &Question<'_>) -> Result<Summary
                             ..run.head.clone()
                         },
                         active: scratch.active.changes().collect(),
-                        times: times(&structures, &scratch.found, &life.0, run.t_ms()),
+                        times: if ends.is_empty() {
+                            times(&structures, &scratch.found, &life.0, run.t_ms())
+                        } else {
+                            run.t_ms().to_vec()
+                        },
                         found: scratch.found.clone(),
                         life: life.0,
                         readings: life.1,
+                        replayed: ends,
                     });
                 }
                 Ok(())
@@ -147,15 +252,22 @@ pub fn summarise<S: Scan>(source: &S, question: &Question<'_>) -> Result<Summary
         stretches: vec![Stretches::default(); structures.len()],
         readings: Readings::default(),
         base: plan.base_gaps,
+        replayed: replayed.iter().map(written).collect(),
+        waits: WaitCounts::default(),
         runs: Vec::new(),
         structures,
     };
     let mut summary = pool.into_all().fold(empty, |mut all, part| {
-        all.take(&part.stretches, part.readings, part.runs);
+        all.take(&part.stretches, part.readings, part.waits, part.runs);
         all
     });
     summary.sort();
     Ok(summary)
+}
+
+/// A policy as the document that tells it from every other.
+fn written(policy: &Policy) -> String {
+    document::print(policy, None)
 }
 
 /// The instants of events that matter if they fall on a firing: ends of stretches, stops and signs of life, as between
@@ -206,20 +318,44 @@ impl Summary {
         self.runs.len()
     }
 
+    /// The waits of the telemetry.
+    pub const fn waits(&self) -> WaitCounts {
+        self.waits
+    }
+
+    /// What the telemetry shows of the idle limit under which it was recorded; `given` is one that is known.
+    ///
+    /// # Errors
+    /// When the silences that the idle clock reads under `base` are not in it.
+    pub fn recorded(&self, base: &Policy, given: Option<Millis>) -> Result<Recorded, NeedsEvents> {
+        let asked = self.plan(base, &[])?;
+        let place = asked.places.get(asked.plan.base_gaps);
+        let stretches = place.and_then(|&place| self.stretches.get(place));
+        Ok(stretches.map_or_else(Recorded::default, |read| recorded_of(read, given)))
+    }
+
     /// Takes in a summary of other runs under the same structures.
     ///
     /// # Errors
     /// When the structures differ.
     pub fn merge(mut self, other: Self) -> Result<Self, OtherStructures> {
-        if self.structures != other.structures || self.base != other.base {
+        let alike = self.structures == other.structures && self.replayed == other.replayed;
+        if !alike || self.base != other.base {
             return Err(OtherStructures);
         }
-        self.take(&other.stretches, other.readings, other.runs);
+        self.take(&other.stretches, other.readings, other.waits, other.runs);
         self.sort();
         Ok(self)
     }
 
-    fn take(&mut self, stretches: &[Stretches], readings: Readings, runs: Vec<Summarised>) {
+    fn take(
+        &mut self,
+        stretches: &[Stretches],
+        readings: Readings,
+        waits: WaitCounts,
+        runs: Vec<Summarised>,
+    ) {
+        self.waits = self.waits.plus(waits);
         for (mine, theirs) in self.stretches.iter_mut().zip(stretches) {
             mine.merge(theirs);
         }
@@ -241,18 +377,16 @@ impl Summary {
         &self,
         question: &Question<'_>,
     ) -> Result<Vec<(&Run, u64, CellCounts)>, NeedsEvents> {
+        let asked = self.plan(question.base, question.candidates)?;
         self.runs
             .par_iter()
             .map(|run| {
-                let alone = Self {
-                    structures: self.structures.clone(),
-                    runs: vec![run.clone()],
-                    ..Self::default()
-                };
-                let cell = alone.sweep(question)?.cells(false).into_iter().next();
-                let mut active = ActiveTime::default();
-                active.restore(&run.active);
-                let active_ms = active.until(run.head.end_ms);
+                let mut partial = SweepPartial::new(&asked.plan, question.keys, question.cluster);
+                let mut scratch = Scratch::default();
+                asked.tally(run, question.seed, &mut partial, &mut scratch)?;
+                let active_ms = scratch.active.until(run.head.end_ms);
+                let alone = Swept::new(asked.plan.clone(), partial);
+                let cell = alone.cells(false).into_iter().next();
                 Ok((&run.head, active_ms, cell.unwrap_or_default()))
             })
             .collect()
@@ -267,63 +401,53 @@ impl Summary {
     /// # Errors
     /// When something asked for was not read, or is answered by replays.
     pub fn sweep(&self, question: &Question<'_>) -> Result<Swept, NeedsEvents> {
-        let (plan, places) = self.plan(question.base, question.candidates)?;
+        let asked = self.plan(question.base, question.candidates)?;
         let partial = self.runs.par_chunks(256).map(|runs| {
-            let mut partial = SweepPartial::new(&plan, question.keys, question.cluster);
+            let mut partial = SweepPartial::new(&asked.plan, question.keys, question.cluster);
             let mut scratch = Scratch::default();
             for run in runs {
-                scratch.active.restore(&run.active);
-                scratch.found = places
-                    .iter()
-                    .map(|&place| run.found[place].clone())
-                    .collect();
-                let once = Once::without_events(&run.head.role, &run.times);
-                let part = usize::from(half_of(&run.head, question.seed) == Half::Certify);
-                if !plan.tally(&run.head, &run.life, once, part, &mut partial, &mut scratch) {
-                    return Err(NeedsEvents::Replayed(run.head.name.to_string()));
-                }
+                asked.tally(run, question.seed, &mut partial, &mut scratch)?;
             }
             Ok(partial)
         });
         let mut partial = partial.try_reduce(
-            || SweepPartial::new(&plan, question.keys, question.cluster),
+            || SweepPartial::new(&asked.plan, question.keys, question.cluster),
             |left, right| Ok(left.merge(right)),
         )?;
-        for (stretches, &place) in partial.stretches.iter_mut().zip(&places) {
+        for (stretches, &place) in partial.stretches.iter_mut().zip(&asked.places) {
             if let Some(known) = self.stretches.get(place) {
                 stretches.clone_from(known);
             }
         }
         // of another structure than that of the base nothing was read for findings
-        if places.get(plan.base_gaps) == Some(&self.base) {
+        if asked.places.get(asked.plan.base_gaps) == Some(&self.base) {
             partial.readings = self.readings.clone();
         }
-        Ok(Swept::new(plan, partial))
+        Ok(Swept::new(asked.plan, partial))
     }
 
     /// Whether what is found in the readings of the idle clock under `base` is in it.
     pub fn has_readings_of(&self, base: &Policy) -> bool {
         let known = self.plan(base, &[]);
-        known.is_ok_and(|(plan, places)| places.get(plan.base_gaps) == Some(&self.base))
+        known.is_ok_and(|asked| asked.places.get(asked.plan.base_gaps) == Some(&self.base))
     }
 
-    /// What answers for a base and candidates, and which of the summary's structures each of the plan's is.
+    /// What answers for a base and candidates, and where the summary holds it.
     pub(crate) fn plan(
         &self,
         base: &Policy,
         candidates: &[Candidate],
-    ) -> Result<(Plan, Vec<usize>), NeedsEvents> {
+    ) -> Result<Asked, NeedsEvents> {
         let mut plan = Plan::new(base, candidates);
-        let label = |candidate: usize| candidates[candidate].label();
-        if let Some(direct) = plan.direct.first() {
-            return Err(NeedsEvents::Replayed(label(direct.candidate)));
-        }
-        let spared = |policy: &Policy| policy.idle.grace_cycles > 0;
-        if plan.base_lines.is_none() || spared(base) {
-            return Err(NeedsEvents::Replayed("the base policy".to_owned()));
-        }
-        if let Some(candidate) = candidates.iter().position(|one| spared(&one.policy)) {
-            return Err(NeedsEvents::Replayed(label(candidate)));
+        let mut replayed = Vec::new();
+        let each = candidates.iter().map(|one| (&one.policy, one.label()));
+        for (policy, label) in std::iter::once((base, String::new())).chain(each) {
+            for policy in replays_of(policy) {
+                let text = written(&policy);
+                let place = self.replayed.iter().position(|known| *known == text);
+                let place = place.ok_or_else(|| NeedsEvents::Replayed(named(&label)))?;
+                replayed.push((policy, place));
+            }
         }
         let mut places = Vec::with_capacity(plan.structures.len());
         for lines in &mut plan.structures {
@@ -334,14 +458,26 @@ impl Summary {
                 .position(|known| known.covers(&asked));
             let Some(known) = known else {
                 let first = lines.lines.first().and_then(|line| line.asked.first());
-                return Err(NeedsEvents::NotRead(first.map_or_else(
-                    || "the base policy".to_owned(),
-                    |asked| label(asked.1),
-                )));
+                let label = first.map(|asked| candidates[asked.1].label());
+                let of = named(&label.unwrap_or_default());
+                return Err(needs::not_read(of, &self.structures, &asked));
             };
             lines.structure.tell_apart(&self.structures[known].tools);
             places.push(known);
         }
-        Ok((plan, places))
+        Ok(Asked {
+            plan,
+            places,
+            replayed,
+        })
+    }
+}
+
+/// A candidate by its label; one without settings is the base, or stands alone.
+fn named(label: &str) -> String {
+    if label.is_empty() {
+        "the policy".to_owned()
+    } else {
+        label.to_owned()
     }
 }

@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 use policysim_policy::{Millis, Policy, duration};
 use policysim_report::form::Printed;
 use policysim_report::gaps::{DriftResult, GapsResult};
+use policysim_report::units::grouped;
 use policysim_sim::gaps::{
     self, GapKey, IdleReadings, Line, Questions, Setting, Silences, WaitSamples, drift, figures,
 };
@@ -143,14 +144,24 @@ fn wants_letters(args: &GapsArgs) -> bool {
     asked && args.by.is_none() && args.against.is_none()
 }
 
+/// More marks than this on one curve cannot be told apart, and each is an estimate with its interval.
+const MOST_MARKS: usize = 200;
+
 /// The finite windows of a grid, ms.
 fn windows(text: &str) -> Result<Vec<u64>> {
     let values = grid::parse(text).with_context(|| format!("--idle {text}"))?;
-    let plain = values.iter().map(grid::plain);
-    plain
-        .filter(|value| value != "off")
-        .map(|value| Ok(super::sweep::span("--idle", &value)?.as_u64()))
-        .collect()
+    if values.len() > MOST_MARKS {
+        bail!(
+            "--idle {text}: {} windows, expected at most {MOST_MARKS} to mark on one curve",
+            grouped(values.len() as u64)
+        );
+    }
+    let mut windows = Vec::with_capacity(values.len());
+    for value in values {
+        let policy = super::sweep::with_value(&Policy::default(), "--idle", "idle.window", &value)?;
+        windows.extend(policy.idle.window.map(Millis::as_u64));
+    }
+    Ok(windows)
 }
 
 /// The waits for the model's first output, those that an abort cut included.

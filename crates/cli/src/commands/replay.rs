@@ -1,11 +1,10 @@
 //! `policysim replay`: what one policy does to one run, and why.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use policysim_policy::{Millis, nearest};
 use policysim_report::table::one_line;
 use policysim_report::transcript::Transcript;
 use policysim_report::units::duration as human;
-use policysim_sim::grid;
 use policysim_sim::replay;
 use policysim_sim::run::{Fleet, Run, Symbols};
 use policysim_sim::sweep::sized_runs;
@@ -20,12 +19,7 @@ use crate::{data, policy_file};
 /// Replays the run with the full transcript.
 pub(super) fn run(args: &ReplayArgs, global: &GlobalArgs) -> Result<ExitStatus> {
     let mut policy = policy_file::load_and_tell(&args.policy, global)?;
-    for setting in &args.set {
-        let (key, value) = setting.split_once('=').with_context(|| {
-            format!("--set {setting}: expected KEY=VALUE, for example idle.window=300s")
-        })?;
-        policy.policy.set(key, &grid::single(value))?;
-    }
+    policy.change(&args.set)?;
     let loaded = data::load(&args.data, global)?;
     if loaded.samples_only {
         bail!(

@@ -17,7 +17,7 @@ use crate::output;
 use crate::progress::Bar;
 use crate::{data, policy_file};
 
-use super::sweep::rate;
+use super::sweep::{rate, with_value};
 use super::synth::load_model;
 
 pub(crate) mod args;
@@ -176,17 +176,15 @@ fn cells(args: &SettleArgs, global: &GlobalArgs, notes: &mut Vec<String>) -> Res
     for spec in &args.policy {
         let loaded = policy_file::load_and_tell(spec, global)?;
         for window in &windows {
-            let mut policy = loaded.policy.clone();
-            if let Some(window) = window {
-                policy
-                    .set("idle.window", window)
-                    .with_context(|| format!("--idle {}", grid::plain(window)))?;
-            }
+            let policy = match window {
+                None => loaded.policy.clone(),
+                Some(window) => with_value(&loaded.policy, "--idle", "idle.window", window)?,
+            };
             for &wait in &waits {
                 held(wait, &policy, notes);
                 for &reaction in &reactions {
                     cells.push(Cell {
-                        name: spec.clone(),
+                        name: loaded.name.clone(),
                         policy: policy.clone(),
                         wait,
                         reaction,
@@ -278,7 +276,7 @@ fn habits(args: &SettleArgs) -> Result<Habits> {
 }
 
 /// The longest observation of one parent: sums of squares stay exact far beyond.
-const MAX_HORIZON: Millis = Millis::from_secs(1000 * 86_400);
+pub(crate) const MAX_HORIZON: Millis = Millis::from_secs(1000 * 86_400);
 
 /// What the options add to the runs; a hang rate that is not given is decided by the runs.
 fn asked_changes(args: &SettleArgs) -> Result<(Option<Ppm>, Ppm)> {

@@ -434,7 +434,7 @@ fn notes(question: &Question<'_>) -> Vec<String> {
     if caps_swept && !question.base.policy.turns.by_role.is_empty() {
         notes.push(format!(
             "A swept turn cap holds for every role; the caps by role of {} are set aside.",
-            question.args.base
+            question.base.name
         ));
     }
     notes
@@ -471,11 +471,32 @@ fn push_axis(axes: &mut Vec<Axis>, option: &str, key: &str, text: &str) -> Resul
     if axes.iter().any(|axis| axis.key == key) {
         bail!("{option} {text}: {key} is swept already");
     }
+    for value in &values {
+        with_value(&Policy::default(), option, key, value)?;
+    }
     axes.push(Axis {
         key: key.to_owned(),
         values,
     });
     Ok(())
+}
+
+/// `policy` with a value that an option gives for a key.
+///
+/// # Errors
+/// When the key does not take it: the option, the value, and what was expected.
+pub(super) fn with_value(
+    policy: &Policy,
+    option: &str,
+    key: &str,
+    value: &Value,
+) -> Result<Policy> {
+    let mut policy = policy.clone();
+    policy.set(key, value).with_context(|| match option {
+        "--axis" => format!("--axis {key}={}", grid::plain(value)),
+        _ => format!("{option} {}", grid::plain(value)),
+    })?;
+    Ok(policy)
 }
 
 /// What the options say of costs.

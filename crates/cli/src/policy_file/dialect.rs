@@ -1,5 +1,7 @@
 //! Reads a harness's own settings file into a policy, with that harness's rules.
 
+use std::path::Path;
+
 use anyhow::{Context, Result, bail};
 use policysim_policy::dialect::{Setting, Warning, no_mistakes, pi_desktop, pi_extensions};
 use policysim_policy::{ByName, Decimal, Millis, Policy, duration, presets};
@@ -7,7 +9,7 @@ use serde_json::Value as Json;
 
 use super::flat_yaml::{self, Scalar};
 use super::toml_document::{Fault, KeyLines};
-use super::{Loaded, preset_name, read};
+use super::{Loaded, preset_name, read, shown};
 
 /// A harness whose settings can be read.
 pub(crate) struct Dialect {
@@ -98,12 +100,13 @@ impl Start {
                 self.preset
             ));
         }
+        let name = shown(Path::new(path));
         Ok(Loaded {
-            name: path.to_owned(),
+            file: Some(name.clone()),
+            name,
             preset: preset_name(self.preset),
             policy,
             warnings,
-            file: Some(path.to_owned()),
             lines: lines(&text, keys),
         })
     }

@@ -179,7 +179,7 @@ pub(super) const RULE_KEYS: [RuleKey; 31] = [
 ];
 
 /// The keys of `parents`, which are the options of `settle`, with what they mean.
-pub(super) const PARENT_KEYS: [(&str, &str); 11] = [
+pub(super) const PARENT_KEYS: [(&str, &str); 13] = [
     (
         "wait",
         "Length of a wait, held to the contract; the policy's unless set.",
@@ -220,6 +220,14 @@ pub(super) const PARENT_KEYS: [(&str, &str); 11] = [
     (
         "hang_rate",
         "Share of the runs that do not hang which are made to, none unless set.",
+    ),
+    (
+        "nested",
+        "Share of the runs that delegate in turn and wait for their own child, none unless set.",
+    ),
+    (
+        "horizon",
+        "How long each parent is observed, 48h unless set.",
     ),
 ];
 

@@ -7,7 +7,7 @@ use policysim_sim::settle::{Changes, Habits, Reaction};
 
 use super::fields::Field;
 use super::keys::{PARENT_KEYS, hint};
-use crate::commands::settle::ppm;
+use crate::commands::settle::{MAX_HORIZON, ppm};
 
 /// The most of anything that is counted, as `settle` takes it.
 const MOST: i64 = 1000;
@@ -70,6 +70,21 @@ pub(super) fn parents(field: &Field) -> Result<(Parents, String), String> {
             "hang_rate" => {
                 changes.hang_ppm =
                     ppm(&entry.key, &entry.written()).map_err(|error| format!("{error:#}"))?;
+            }
+            "nested" => {
+                changes.nested_ppm =
+                    ppm(&entry.key, &entry.written()).map_err(|error| format!("{error:#}"))?;
+            }
+            "horizon" => {
+                let horizon = entry.span()?;
+                if horizon > MAX_HORIZON {
+                    return Err(format!(
+                        "{}: {} is longer than 1000d",
+                        entry.key,
+                        entry.written()
+                    ));
+                }
+                habits.horizon = horizon;
             }
             unknown => {
                 let near = hint(nearest(unknown, PARENT_KEYS.iter().map(|(name, _)| *name)));

@@ -86,7 +86,7 @@ fn parents() -> Json {
             "min_completed" | "unchanged" | "tasks" | "cap" => {
                 json!({ "type": "integer", "minimum": 1, "maximum": 1000 })
             }
-            "hang_rate" => json!({ "$ref": "#/$defs/amount" }),
+            "hang_rate" | "nested" => json!({ "$ref": "#/$defs/amount" }),
             _ => json!({ "type": "string", "minLength": 1 }),
         };
         describe(&mut schema, doc);

@@ -155,10 +155,6 @@ fn faults_of_pairs_costs_and_parents_are_named() {
         "[[rule]]\nmetric = \"query_accuracy\"\nmin = \"100%\"",
         "3: min of query_accuracy cannot be shown by any number of runs: leave some room",
     );
-    refused(
-        "[[rule]]\nmetric = \"hang_to_knowledge\"\nquantile = \"p90\"\nmax = \"10m\"",
-        "2: metric hang_to_knowledge is told at p50 and p99, not at p90",
-    );
     let parents = |entries: &str| {
         format!("[[rule]]\nmetric = \"misread_rate\"\nmax = \"1%\"\nparents = {{ {entries} }}")
     };
@@ -181,6 +177,18 @@ fn faults_of_pairs_costs_and_parents_are_named() {
     refused(
         &parents("on_expiry = \"wait-again\""),
         "4: parents.on_expiry: \"wait-again\" is not one of wait_again, read_as_failure, close_turn, stop, judge, did you mean wait_again?",
+    );
+    refused(
+        &parents("nested = \"200%\""),
+        "4: parents.nested 200%: expected a share such as 0.1% or 0.001: `200` is not a probability, expected a decimal between 0 and 1 with at most 18 digits, for example 0.999",
+    );
+    refused(
+        &parents("horizon = \"2000d\""),
+        "4: parents.horizon: 2000d is longer than 1000d",
+    );
+    refused(
+        "[[rule]]\nmetric = \"simulated.retrys\"\nmax = 1",
+        "2: unknown metric simulated.retrys, did you mean simulated.retries?",
     );
     refused(
         &parents("tasks = 0"),
@@ -298,12 +306,13 @@ fn the_readme_tells_every_metric() {
         let told = match metric {
             Metric::Silence(_) if name.starts_with("wait.") => "`wait.KIND`".to_owned(),
             Metric::Silence(_) => format!("`{name}`"),
+            Metric::Simulated(_) => "`simulated.NAME`".to_owned(),
             _ => format!("| `{name}` | "),
         };
         assert!(readme.contains(&told), "{name}");
         let doc = metric.doc();
         assert!(
-            matches!(metric, Metric::Silence(_)) || readme.contains(&*doc),
+            matches!(metric, Metric::Silence(_) | Metric::Simulated(_)) || readme.contains(&*doc),
             "{name}: {doc}"
         );
     }

@@ -77,14 +77,23 @@ const fn why(check: &Check) -> Option<&'static str> {
         }
         Code::FewUnits => "kills come together, so that days or sessions count and not runs",
         Code::KillsMissing => "silences cut by the recorded limit seem to be missing",
+        Code::LevelTooHigh => {
+            "its limits are those of a two-sided 95 % interval: one side holds at 0.975 at most"
+        }
         Code::Moved => "moved since the baseline",
         Code::MoveUndecided => "neither moved nor stable",
         Code::NoBaseline => "not run: no --baseline was given",
         Code::NoData => "not run: nothing to count",
+        Code::NoSpread => {
+            "the simulated parents do not differ in it, so that no limit can be worked out"
+        }
         Code::NotInSequence => "the policy's window is none of the sequence's",
         Code::NotInSource => "not run: the data do not hold what this is made of",
         Code::SequenceStopped => "a larger window of the sequence is not shown to hold",
         Code::StratumUndecided => "not shown for every group",
+        Code::Unended => {
+            "parents never come to know of some hangs, which count as long as they were observed"
+        }
         Code::TieRule => "hangs on whether an event at the deadline comes before its timer",
         Code::BoundBroken
         | Code::FindingNew

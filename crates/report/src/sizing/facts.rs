@@ -31,6 +31,15 @@ pub struct Figure {
     pub interval: Limits,
     /// How far it can be trusted.
     pub status: String,
+    /// Why it, or a side of its limits, is missing.
+    pub reason: Option<Because>,
+}
+
+/// Why something is missing.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+pub struct Because {
+    /// The reason's name.
+    pub code: String,
 }
 
 /// What a recommended cell must meet.

@@ -61,6 +61,18 @@ fn shares(interval: Interval) -> String {
 }
 
 /// A share near 1, as nines.
+/// Where a hang rate comes from that nobody gave: what is expected after so many hangs, under Jeffreys' prior.
+fn rate_words(cost: &HangCost) -> String {
+    match cost.source {
+        RateSource::Given => String::new(),
+        RateSource::Labelled | RateSource::NoneLabelled => format!(
+            ", estimated from {} in {} as (hangs + 1/2) / (runs + 1)",
+            counted(cost.hangs, "hang"),
+            counted(cost.runs, "run")
+        ),
+    }
+}
+
 fn accuracy(share: f64) -> String {
     format!("{:.3} %", share * 100.0)
 }
@@ -334,9 +346,10 @@ impl SweepResult {
                 _ => format!("{}{} per run", seconds(ranked), spread(on_ranked)),
             };
             remarks.push(format!(
-                "Cell {} costs {rest} at a hang rate of {}.",
+                "Cell {} costs {rest} at a hang rate of {}{}.",
                 focus.cell + 1,
-                percent(focus.hang_rate)
+                percent(focus.hang_rate),
+                rate_words(cost),
             ));
         }
         if let Some(found) = &self.resampled {

@@ -51,6 +51,11 @@ pub const LEFT_OUT: [(EventFlags, &str); 4] = [
     (EventFlags::SPANS_UNDATED, "spans undated records"),
 ];
 
+/// Whether a wait of an event with those flags is left out.
+pub(crate) fn is_left_out(flags: EventFlags) -> bool {
+    LEFT_OUT.iter().any(|(flag, _)| flags.has(*flag))
+}
+
 /// The waits of one kind in one group.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct WaitSamples {

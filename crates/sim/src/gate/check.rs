@@ -74,6 +74,8 @@ pub enum Code {
     FewUnits,
     /// Gaps that the recorded limit cut seem to be missing.
     KillsMissing,
+    /// Limits are known at 95 % two-sided alone, and the rule asks for more.
+    LevelTooHigh,
     /// Silences have moved since the baseline.
     Moved,
     /// Silences may have moved since the baseline.
@@ -82,6 +84,8 @@ pub enum Code {
     NoBaseline,
     /// Nothing to count.
     NoData,
+    /// The units do not differ in the figure, so that no limit can be worked out.
+    NoSpread,
     /// The data source does not hold what the figure is made of.
     NotInSource,
     /// The policy's window is none of those declared.
@@ -96,6 +100,8 @@ pub enum Code {
     TieRule,
     /// More samples would decide it.
     TooFew,
+    /// Some of what is averaged had no end within the observation.
+    Unended,
 }
 
 impl Code {
@@ -108,10 +114,12 @@ impl Code {
             Self::FindingNew => "finding_new",
             Self::FindingVanished => "finding_vanished",
             Self::KillsMissing => "kills_missing",
+            Self::LevelTooHigh => "level_too_high",
             Self::MoveUndecided => "move_undecided",
             Self::Moved => "moved",
             Self::NoBaseline => "no_baseline",
             Self::NoData => "no_data",
+            Self::NoSpread => "no_spread",
             Self::NotInSequence => "not_in_sequence",
             Self::NotInSource => "not_in_source",
             Self::PolicyDiffers => "policy_differs",
@@ -119,6 +127,7 @@ impl Code {
             Self::StratumUndecided => "stratum_undecided",
             Self::TieRule => "tie_rule",
             Self::TooFew => "n_too_small",
+            Self::Unended => "unended",
         }
     }
 }

@@ -8,9 +8,10 @@ use crate::cluster::Cluster;
 use crate::gaps::{self, Line, Silences};
 use crate::readings;
 use crate::run::{EventFlags, Fleet};
-use crate::scan::InMemory;
-use crate::settle::{Cast, Settlement, settlement};
-use crate::summary::{NeedsEvents, Summary, summarise};
+use crate::scan::Scan;
+use crate::settle::{Cast, Settlement, settlement_at};
+use crate::stats::QuantileEstimate;
+use crate::summary::{NeedsEvents, Summary, is_replayed, summarise};
 use crate::sweep::{Candidate, Question};
 
 use super::detector::Suspicions;
@@ -31,6 +32,15 @@ pub struct Telemetry {
     pub flagged: u64,
 }
 
+/// What simulated parents made of the policy.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Simulated {
+    /// The figures of `settle`.
+    pub settled: Settlement,
+    /// From the hang to the parent's knowledge, of the hangs it comes to know of, at the quantiles asked for, ms.
+    pub knowledge: Vec<QuantileEstimate>,
+}
+
 /// What rules are decided on. What a source does not hold is `None`, and no figure is made of it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figures {
@@ -41,7 +51,7 @@ pub struct Figures {
     /// Other policies over every run.
     pub against: Vec<(Policy, Outcomes)>,
     /// Parents that wait for every run.
-    pub settlements: Vec<(Parents, Settlement)>,
+    pub settlements: Vec<(Parents, Simulated)>,
     /// Ended silences of every run.
     pub detector: Option<Suspicions>,
     /// Waits and readings of the policy's idle clock.
@@ -62,7 +72,7 @@ impl Figures {
     }
 
     /// The simulation of those parents.
-    pub(super) fn settled(&self, parents: &Parents) -> Option<&Settlement> {
+    pub(super) fn settled(&self, parents: &Parents) -> Option<&Simulated> {
         let found = self.settlements.iter().find(|(known, _)| known == parents);
         found.map(|(_, settled)| settled)
     }
@@ -102,8 +112,10 @@ pub fn figures_of(fleet: &Fleet, policy: &Policy, needs: &Needs, origin: Origin)
     if !origin.samples_only {
         for parents in &needs.parents {
             let cast = Cast::recorded(fleet, parents.changes, origin.seed);
-            let settled = settlement(policy, &cast, &parents.habits, origin.seed);
-            found.settlements.push((*parents, settled));
+            let (habits, seed, at) = (&parents.habits, origin.seed, &needs.knowledge);
+            let (settled, knowledge) = settlement_at(policy, &cast, habits, seed, at);
+            let simulated = Simulated { settled, knowledge };
+            found.settlements.push((*parents, simulated));
         }
     }
     if needs.detector && !origin.samples_only {
@@ -152,14 +164,14 @@ fn silences(
 const LEAST_WINDOW: Millis = Millis::from_secs(30);
 
 /// What a gate on `policy`, and on it with other windows from 30 s up, budgets and caps, is decided on
-/// without events.
-pub fn summary_of(fleet: &Fleet, policy: &Policy) -> Summary {
+/// without events; of a policy that only replays answer, what became of every run under it as it is.
+///
+/// # Errors
+/// When a batch of `source` cannot be read.
+pub fn summary_of<S: Scan>(source: &S, policy: &Policy) -> Result<Summary, S::Error> {
     let mut candidates = vec![policy.clone()];
-    if policy
-        .idle
-        .window
-        .is_some_and(|window| window > LEAST_WINDOW)
-    {
+    let longer = |window: Millis| window > LEAST_WINDOW;
+    if !is_replayed(policy) && policy.idle.window.is_some_and(longer) {
         let mut shorter = policy.clone();
         shorter.idle.window = Some(LEAST_WINDOW);
         candidates.push(shorter);
@@ -178,14 +190,11 @@ pub fn summary_of(fleet: &Fleet, policy: &Policy) -> Summary {
         seed: 0,
         cluster: Cluster::Run,
     };
-    match summarise(&InMemory::new(fleet), &question) {
-        Ok(summary) => summary,
-        Err(never) => match never {},
-    }
+    summarise(source, &question)
 }
 
-/// Collects what `needs` names of a summary. Waits and readings of the idle clock are not in one, nor are parents
-/// simulated without events.
+/// Collects what `needs` names of a summary; of `origin` its counts of lines and its recorded idle limit. Waits and
+/// readings of the idle clock are not in one, nor are parents simulated without events.
 ///
 /// # Errors
 /// When the summary does not hold what the policy is answered from.
@@ -193,22 +202,29 @@ pub fn figures_of_summary(
     summary: &Summary,
     policy: &Policy,
     needs: &Needs,
-    telemetry: Telemetry,
-    kills_missing: Option<String>,
+    origin: Origin,
 ) -> Result<Figures, NeedsEvents> {
+    let waits = summary.waits();
     let mut found = Figures {
-        telemetry: Some(telemetry),
-        kills_missing,
+        telemetry: Some(Telemetry {
+            lines: origin.lines,
+            malformed: origin.malformed,
+            waits: waits.n,
+            flagged: waits.left_out,
+        }),
         ..Figures::default()
     };
     if needs.replay {
+        let recorded = summary.recorded(policy, origin.recorded_idle)?;
+        found.kills_missing = recorded.truncation.map(|sign| sign.to_string());
         found.outcomes = Some(outcomes_of_summary(summary, policy)?);
         for &window_ms in &needs.windows {
             let mut other = policy.clone();
             other.idle.window = Some(Millis::new(window_ms));
-            found
-                .by_window
-                .insert(window_ms, outcomes_of_summary(summary, &other)?);
+            // a window that the summary does not answer leaves its rule without data
+            if let Ok(outcomes) = outcomes_of_summary(summary, &other) {
+                found.by_window.insert(window_ms, outcomes);
+            }
         }
         for other in &needs.against {
             // a policy of another structure is not in the summary: its rules have no data

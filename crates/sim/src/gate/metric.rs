@@ -6,6 +6,7 @@ use policysim_policy::nearest;
 
 use crate::gaps::Line;
 use crate::run::WaitKind;
+use crate::settle::Numbers;
 
 /// What a figure is counted in.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -88,6 +89,7 @@ pub enum Metric {
     KnownWithin3Waits,
     MalformedShare,
     MeanDetectionTime,
+    MeanHangToKnowledge,
     MisreadRate,
     MissedShare,
     MistakeRecurrence,
@@ -106,6 +108,8 @@ pub enum Metric {
     SettlesInWait,
     /// Readings of the idle clock, or waits of a kind, or the longest reading of each run.
     Silence(Line),
+    /// A number of the simulation by its place in [`Numbers::named`].
+    Simulated(u8),
     SimulatedFalseKillRate,
     SlotTimeLost,
     SlotsHeldShare,
@@ -149,7 +153,7 @@ use Unit::{Count, PerHour, PerRun, Share, Span};
 
 /// Every metric but the lines of silences, in the order in which they are listed.
 #[rustfmt::skip]
-const ROWS: [Row; 47] = [
+const ROWS: [Row; 48] = [
     row(Metric::FalseKillRate, "false_kill_rate", (Share, Replay, "runs"), "runs killed though alive, per run not labelled as hung"),
     row(Metric::FalseKillsPerHour, "false_kills_per_hour", (PerHour, Replay, "active seconds"), "false kills per hour of active agent time"),
     row(Metric::KillRate, "kill_rate", (Share, Replay, "runs"), "kills per run, rightly or not"),
@@ -176,7 +180,8 @@ const ROWS: [Row; 47] = [
     row(Metric::KnownInWait, "known_in_wait", (Share, Settlement, "hangs"), "share of hangs that the parent knows of within the first wait (simulated)"),
     row(Metric::KnownWithin2Waits, "known_within_2_waits", (Share, Settlement, "hangs"), "the same within two waits (simulated)"),
     row(Metric::KnownWithin3Waits, "known_within_3_waits", (Share, Settlement, "hangs"), "the same within three waits (simulated)"),
-    row(Metric::HangToKnowledge, "hang_to_knowledge", (Span, Settlement, "hangs"), "from the hang to the parent's knowledge, of the hangs it comes to know of; p50 or p99 (simulated)"),
+    row(Metric::HangToKnowledge, "hang_to_knowledge", (Span, Settlement, "hangs"), "from the hang to the parent's knowledge, of the hangs it comes to know of; a quantile (simulated)"),
+    row(Metric::MeanHangToKnowledge, "mean_hang_to_knowledge", (Span, Settlement, "hangs"), "the same on average, of all hangs (simulated)"),
     row(Metric::MisreadRate, "misread_rate", (Share, Settlement, "runs"), "healthy runs taken for failed when a wait expired (simulated)"),
     row(Metric::StoppedRate, "stopped_rate", (Share, Settlement, "runs"), "healthy runs that a parent stopped (simulated)"),
     row(Metric::ClosedRate, "closed_rate", (Share, Settlement, "runs"), "healthy runs killed with the parent's turn (simulated)"),
@@ -206,7 +211,19 @@ impl Metric {
         let lines = lines
             .chain(WaitKind::ALL.map(Line::Wait))
             .map(Self::Silence);
-        ROWS.iter().map(|row| row.metric).chain(lines).collect()
+        let numbers =
+            (0..Numbers::default().named().len()).map(|place| Self::Simulated(place as u8));
+        let rows = ROWS.iter().map(|row| row.metric);
+        rows.chain(lines).chain(numbers).collect()
+    }
+
+    /// The name that a number of the simulation has in `settle`.
+    fn number(self) -> Option<&'static str> {
+        let Self::Simulated(place) = self else {
+            return None;
+        };
+        let named = Numbers::default().named();
+        named.get(usize::from(place)).map(|(name, _)| *name)
     }
 
     fn row(self) -> Option<&'static Row> {
@@ -215,6 +232,9 @@ impl Metric {
 
     /// The metric's name in rules and output.
     pub fn name(self) -> Cow<'static, str> {
+        if let Some(name) = self.number() {
+            return Cow::Owned(format!("simulated.{name}"));
+        }
         Cow::Borrowed(match (self, self.row()) {
             (_, Some(row)) => row.name,
             (Self::Silence(Line::Idle), None) => "idle_gap",
@@ -245,12 +265,20 @@ impl Metric {
 
     /// What it is counted in.
     pub fn unit(self) -> Unit {
-        self.row().map_or(Unit::Span, |row| row.unit)
+        match (self.row(), self.number()) {
+            (Some(row), _) => row.unit,
+            (None, Some(name)) if !name.ends_with("_ms") => Unit::Count,
+            (None, _) => Unit::Span,
+        }
     }
 
     /// Where it comes from.
     pub fn source(self) -> Source {
-        self.row().map_or(Source::Silences, |row| row.source)
+        match (self.row(), self) {
+            (Some(row), _) => row.source,
+            (None, Self::Simulated(_)) => Source::Settlement,
+            (None, _) => Source::Silences,
+        }
     }
 
     /// Whether a rule must say which quantile is meant.
@@ -300,7 +328,8 @@ impl Metric {
     /// Whether no number of runs shows that it is nothing, or everything.
     pub fn is_estimated(self) -> bool {
         let never_exact = matches!(self.source(), Source::Settlement | Source::Detector);
-        self.takes_strata() || self.takes_cause() || never_exact && self.unit() != Unit::Count
+        let counted = self.unit() == Unit::Count || matches!(self, Self::Simulated(_));
+        self.takes_strata() || self.takes_cause() || never_exact && !counted
     }
 
     /// Its name in the JSON of `settle` and of a sweep with `--settle`, where it is one of their figures.
@@ -313,6 +342,7 @@ impl Metric {
             Self::KnownInWait => "known_within_1_wait",
             Self::KnownWithin2Waits => "known_within_2_waits",
             Self::KnownWithin3Waits => "known_within_3_waits",
+            Self::MeanHangToKnowledge => "hang_to_knowledge_mean_ms",
             Self::MisreadRate => "misread_rate",
             Self::SettledInWait => "settled_in_wait",
             Self::SimulatedFalseKillRate => "false_kill_rate",
@@ -344,12 +374,18 @@ impl Metric {
         match (self, self.row()) {
             (_, Some(row)) => row.noun,
             (Self::Silence(Line::Idle | Line::Longest), None) => "readings",
+            (Self::Simulated(_), None) => "runs",
             (_, None) => "waits",
         }
     }
 
     /// What it says, in a few words.
     pub fn doc(self) -> Cow<'static, str> {
+        if let Some(name) = self.number() {
+            return Cow::Owned(format!(
+                "the number {name} of settle, exact for these runs, parents and seed"
+            ));
+        }
         Cow::Borrowed(match (self, self.row()) {
             (_, Some(row)) => row.doc,
             (Self::Silence(Line::Idle), None) => "readings of the policy's idle clock; a quantile",
@@ -376,10 +412,10 @@ mod tests {
             assert!(!metric.doc().is_empty());
         }
         // a metric that is missing in the table would be taken for a line of silences
-        assert!(
-            all.iter()
-                .all(|metric| matches!(metric, Metric::Silence(_)) != metric.row().is_some())
-        );
+        assert!(all.iter().all(|metric| matches!(
+            metric,
+            Metric::Silence(_) | Metric::Simulated(_)
+        ) != metric.row().is_some()));
         let mut names: Vec<_> = all.iter().map(|metric| metric.name()).collect();
         names.sort();
         names.dedup();
@@ -398,6 +434,7 @@ mod tests {
         check("false_kil_rate", Some("false_kill_rate"));
         check("wait.tol", Some("wait.tool"));
         check("detection", Some("detection_time"));
+        check("simulated.retrys", Some("simulated.retries"));
         check("zzz", None);
     }
 }

@@ -26,7 +26,9 @@ pub use check::{Check, Code, Detail, Difference, Figure, Gate, Part, Parts, Verd
 pub use detector::Suspicions;
 pub use evaluate::{Evidence, evaluate};
 pub use explain::{Chances, Characteristics, Claim, GOOD, Plan};
-pub use figures::{Figures, Origin, Telemetry, figures_of, figures_of_summary, summary_of};
+pub use figures::{
+    Figures, Origin, Simulated, Telemetry, figures_of, figures_of_summary, summary_of,
+};
 pub use metric::{Metric, Source, Unit};
 pub use outcome::{Fate, Outcome, Outcomes, outcomes, outcomes_of_summary};
 pub use policy_rules::finding_keys;

@@ -363,6 +363,13 @@ fn sequence(
                 ));
                 return;
             }
+            (None, None) if figures.outcomes.is_some() => {
+                *judged = Judged::lacking(format!(
+                    "the summary does not answer the policy with a window of {}",
+                    duration::show(Millis::new(window))
+                ));
+                return;
+            }
             (None, None) => continue,
         };
         let step = under(rule, counted, TieRule::TimerFirst, level);

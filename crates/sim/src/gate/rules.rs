@@ -318,6 +318,8 @@ pub struct Needs {
     pub replay: bool,
     /// Simulated parents over every run.
     pub parents: Vec<Parents>,
+    /// Quantiles of the time until simulated parents know of a hang.
+    pub knowledge: Vec<Prob>,
     /// Silences against the policy's window.
     pub detector: bool,
     /// Waits and readings of the idle clock.
@@ -345,6 +347,9 @@ impl Rules {
                         Source::Replay => needs.replay = true,
                         Source::Detector => needs.detector = true,
                         Source::Settlement => {
+                            if figure.metric == Metric::HangToKnowledge {
+                                needs.knowledge.extend(figure.quantile);
+                            }
                             if !needs.parents.contains(&figure.parents) {
                                 needs.parents.push(figure.parents);
                             }

@@ -39,6 +39,7 @@ mod course;
 mod delegate;
 mod figures;
 mod habits;
+mod named;
 mod parent;
 mod queue;
 mod session;
@@ -56,6 +57,7 @@ pub use tally::{Numbers, WAITS_TOLD};
 use policysim_policy::Policy;
 use rayon::prelude::*;
 
+use crate::stats::{Level, Prob, QuantileEstimate, quantile_of_counts};
 use parent::Parent;
 use tally::Tally;
 
@@ -63,9 +65,30 @@ use tally::Tally;
 ///
 /// The result does not depend on the number of threads.
 pub fn settlement(policy: &Policy, cast: &Cast<'_>, habits: &Habits, seed: u64) -> Settlement {
+    Settlement::new(policy, habits, &simulated(policy, cast, habits, seed))
+}
+
+/// The same, and from the hang to the parent's knowledge at each quantile of `at`, of the hangs it comes to know of, ms.
+pub fn settlement_at(
+    policy: &Policy,
+    cast: &Cast<'_>,
+    habits: &Habits,
+    seed: u64,
+    at: &[Prob],
+) -> (Settlement, Vec<QuantileEstimate>) {
+    let tally = simulated(policy, cast, habits, seed);
+    let knowledge = tally.knowledge.counts();
+    let quantiles = at
+        .iter()
+        .map(|&p| quantile_of_counts(knowledge, p, Level::P95));
+    let quantiles = quantiles.collect();
+    (Settlement::new(policy, habits, &tally), quantiles)
+}
+
+fn simulated(policy: &Policy, cast: &Cast<'_>, habits: &Habits, seed: u64) -> Tally {
     let per_parent = u64::from(habits.tasks.max(1));
     let parents = cast.runs().div_ceil(per_parent);
-    let tally = (0..parents)
+    (0..parents)
         .into_par_iter()
         .fold(Tally::default, |mut tally, parent| {
             let first = parent * per_parent;
@@ -76,6 +99,5 @@ pub fn settlement(policy: &Policy, cast: &Cast<'_>, habits: &Habits, seed: u64) 
             Parent::new(policy, habits, tasks, seed, parent).live(&mut tally);
             tally
         })
-        .reduce(Tally::default, |left, right| left.merge(&right));
-    Settlement::new(policy, habits, &tally)
+        .reduce(Tally::default, |left, right| left.merge(&right))
 }

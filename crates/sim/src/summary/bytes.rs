@@ -6,29 +6,38 @@ use std::sync::Arc;
 use policysim_policy::{Cause, ClockClass};
 use thiserror::Error;
 
-use super::{Known, Summarised, Summary};
+use super::{Known, Summarised, Summary, WaitCounts};
 use crate::gaps::counted::Readings;
 use crate::lengths::Lengths;
 use crate::life::{Life, Mark};
+use crate::pass::Outcome;
 use crate::run::{RecordedEnd, Run};
 use crate::staircase::{Crossings, Piece, Stop};
 use crate::stats::Counts;
 use crate::stretches::Stretches;
 
 /// What the bytes begin with; the last two are the version of the format, little-endian.
-const MAGIC: [u8; 8] = *b"psimsm\x02\x00";
+const MAGIC: [u8; 8] = *b"psimsm\x03\x00";
+
+/// More waits, gaps or readings than this are in no telemetry; their sums stay far below what a number can hold.
+const MOST_COUNTED: u64 = 1 << 53;
+/// The last instant of a dataset, whose columns are signed, ms.
+const LAST_MS: u64 = i64::MAX as u64;
 
 /// Bytes that are no summary, or not one as it was written.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
 pub enum DamagedSummary {
     /// They begin differently.
-    #[error("no summary of this version, expected it to begin with psimsm and version 2")]
+    #[error("no summary of this version, expected it to begin with psimsm and version 3")]
     OtherFormat,
     /// Something is missing or was changed.
     #[error(
         "the summary is cut or was changed since it was written: write it again from the events"
     )]
     Changed,
+    /// A number, or two that do not fit each other, that no telemetry has: whoever wrote it wrote the checksum as well.
+    #[error("the summary holds numbers that no telemetry has: write it again from the events")]
+    Impossible,
 }
 
 type Read<T> = Result<T, DamagedSummary>;
@@ -59,6 +68,9 @@ impl Summary {
         }
         out.number(suspends);
         out.number(self.base as u64);
+        out.list(&self.replayed, |out, policy| out.text(policy));
+        out.number(self.waits.n);
+        out.number(self.waits.left_out);
         out.number(texts.len() as u64);
         for text in texts.keys() {
             out.text(text);
@@ -84,30 +96,40 @@ impl Summary {
         if checksum([head, whole]) != u64::from_le_bytes(*sum) {
             return Err(DamagedSummary::Changed);
         }
-        let mut reader = Reader(body);
+        let mut reader = Reader {
+            bytes: body,
+            counted: 0,
+        };
         let structures = reader.list(Reader::known)?;
         let of_structure = |reader: &mut Reader<'_>| Ok(Stretches::of_parts(reader.all_lengths()?));
         let stretches: Vec<Stretches> = (0..structures.len())
             .map(|_| of_structure(&mut reader))
             .collect::<Read<_>>()?;
         let lengths = reader.all_lengths()?;
-        let mut readings = Readings::of_parts(lengths, reader.number()?);
+        let mut readings = Readings::of_parts(lengths, reader.count()?);
         let base: usize = reader.small()?;
         if base >= structures.len().max(1) {
             return Err(DamagedSummary::Changed);
         }
+        let replayed = reader.list(Reader::text)?;
+        let waits = WaitCounts {
+            n: reader.count()?,
+            left_out: reader.count()?,
+        };
         let texts: Vec<Arc<str>> = reader.list(|reader| Ok(reader.text()?.into()))?;
-        let count = structures.len();
-        let runs = reader.list(|reader| reader.run(&texts, count))?;
+        let counts = (structures.len(), replayed.len());
+        let runs = reader.list(|reader| reader.run(&texts, counts))?;
         for run in &runs {
             readings.add_to_session(&run.head, run.readings);
         }
-        if reader.0.is_empty() {
+        if reader.bytes.is_empty() {
             Ok(Self {
                 structures,
                 stretches,
                 readings,
                 base,
+                replayed,
+                waits,
                 runs,
             })
         } else {
@@ -122,6 +144,14 @@ fn checksum(parts: [&[u8]; 2]) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
+}
+
+/// Bytes with the checksum that they have below no head.
+#[cfg(test)]
+pub(super) fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
+    let sum = checksum([&[], &bytes]);
+    bytes.extend(sum.to_le_bytes());
+    bytes
 }
 
 fn texts_of(head: &Run) -> [Arc<str>; 7] {
@@ -210,6 +240,11 @@ impl Writer {
             self.number(cause as u64);
             self.number(at_ms);
         }
+        for end in &run.replayed {
+            self.number(end.cause as u64);
+            self.number(end.at_ms);
+            self.number(end.unseen.map_or(0, |unseen| unseen as u64 + 1));
+        }
     }
 
     fn lengths(&mut self, lengths: &Lengths) {
@@ -237,12 +272,16 @@ impl Writer {
     }
 }
 
-struct Reader<'a>(&'a [u8]);
+struct Reader<'a> {
+    bytes: &'a [u8],
+    /// All that was counted so far.
+    counted: u64,
+}
 
 impl Reader<'_> {
     fn byte(&mut self) -> Read<u8> {
-        let (&byte, rest) = self.0.split_first().ok_or(DamagedSummary::Changed)?;
-        self.0 = rest;
+        let (&byte, rest) = self.bytes.split_first().ok_or(DamagedSummary::Changed)?;
+        self.bytes = rest;
         Ok(byte)
     }
 
@@ -256,6 +295,26 @@ impl Reader<'_> {
             }
         }
         Err(DamagedSummary::Changed)
+    }
+
+    /// A number of something; all of them together are no more than telemetry can hold.
+    fn count(&mut self) -> Read<u64> {
+        let count = self.number()?;
+        let sum = self.counted.checked_add(count);
+        self.counted = sum
+            .filter(|sum| *sum <= MOST_COUNTED)
+            .ok_or(DamagedSummary::Impossible)?;
+        Ok(count)
+    }
+
+    /// A time or a length, in ms.
+    fn ms(&mut self) -> Read<u64> {
+        let ms = self.number()?;
+        if ms <= LAST_MS {
+            Ok(ms)
+        } else {
+            Err(DamagedSummary::Impossible)
+        }
     }
 
     fn small<T: TryFrom<u64>>(&mut self) -> Read<T> {
@@ -275,17 +334,17 @@ impl Reader<'_> {
     fn text(&mut self) -> Read<String> {
         let len: usize = self.small()?;
         let (text, rest) = self
-            .0
+            .bytes
             .split_at_checked(len)
             .ok_or(DamagedSummary::Changed)?;
-        self.0 = rest;
+        self.bytes = rest;
         String::from_utf8(text.to_vec()).map_err(|_| DamagedSummary::Changed)
     }
 
     fn list<T>(&mut self, mut read: impl FnMut(&mut Self) -> Read<T>) -> Read<Vec<T>> {
         let len: usize = self.small()?;
         // every item takes a byte at least, so that a wrong length cannot ask for more memory than there are bytes
-        if len > self.0.len() {
+        if len > self.bytes.len() {
             return Err(DamagedSummary::Changed);
         }
         (0..len).map(|_| read(self)).collect()
@@ -296,7 +355,7 @@ impl Reader<'_> {
         let (mut counts, mut last) = (Counts::default(), 0);
         for _ in 0..head >> 1 {
             let ms = Self::sum(&mut last, self.number()?)?;
-            counts.add(ms, self.number()?);
+            counts.add(ms, self.count()?);
         }
         Ok(Lengths::restore(counts, head & 1 == 1))
     }
@@ -306,8 +365,10 @@ impl Reader<'_> {
         <[Lengths; N]>::try_from(all).map_err(|_| DamagedSummary::Changed)
     }
 
+    /// `last` and `change` later.
     fn sum(last: &mut u64, change: u64) -> Read<u64> {
-        *last = last.checked_add(change).ok_or(DamagedSummary::Changed)?;
+        let sum = last.checked_add(change).filter(|sum| *sum <= LAST_MS);
+        *last = sum.ok_or(DamagedSummary::Impossible)?;
         Ok(*last)
     }
 
@@ -323,17 +384,21 @@ impl Reader<'_> {
         })
     }
 
-    fn run(&mut self, texts: &[Arc<str>], structures: usize) -> Read<Summarised> {
+    fn run(
+        &mut self,
+        texts: &[Arc<str>],
+        (structures, replayed): (usize, usize),
+    ) -> Read<Summarised> {
         let mut text = || Ok(Arc::clone(&texts[self.place(texts.len())?]));
         let (name, source, session, parent) = (text()?, text()?, text()?, text()?);
         let (harness, model, role) = (text()?, text()?, text()?);
         let (start, rest) = self
-            .0
+            .bytes
             .split_first_chunk::<8>()
             .ok_or(DamagedSummary::Changed)?;
-        self.0 = rest;
+        self.bytes = rest;
         let end = RecordedEnd::ALL[self.place(RecordedEnd::ALL.len())?];
-        let end_ms = self.number()?;
+        let end_ms = self.ms()?;
         let head = Run {
             name,
             source,
@@ -352,9 +417,9 @@ impl Reader<'_> {
             end_ms,
             alive: self.mark()?,
             completed: self.mark()?,
-            onset_ms: self.number()?,
+            onset_ms: self.ms()?,
         };
-        let readings = self.number()?;
+        let readings = self.count()?;
         let mut last = 0;
         let active = self.list(|reader| {
             let number = reader.number()?;
@@ -366,6 +431,7 @@ impl Reader<'_> {
             Self::sum(&mut last, change)
         })?;
         let found = (0..structures).map(|_| self.found()).collect::<Read<_>>()?;
+        let replayed = (0..replayed).map(|_| self.end()).collect::<Read<_>>()?;
         if active.is_empty() {
             return Err(DamagedSummary::Changed);
         }
@@ -376,6 +442,7 @@ impl Reader<'_> {
             times,
             found,
             readings,
+            replayed,
         })
     }
 
@@ -391,30 +458,45 @@ impl Reader<'_> {
         let stops = self.list(|reader| {
             Ok(Stop {
                 cap: reader.small()?,
-                at_ms: reader.number()?,
+                at_ms: reader.ms()?,
                 unseen: reader.small()?,
             })
         })?;
         let cause = Cause::ALL[self.place(Cause::ALL.len())?];
-        let end = (cause, self.number()?);
+        let end = (cause, self.ms()?);
         Crossings::restore(lists, tools, stops, end).ok_or(DamagedSummary::Changed)
     }
 
+    fn end(&mut self) -> Read<Outcome> {
+        let cause = Cause::ALL[self.place(Cause::ALL.len())?];
+        let (at_ms, unseen): (u64, usize) = (self.ms()?, self.small()?);
+        Ok(Outcome {
+            cause,
+            at_ms,
+            unseen: unseen.checked_sub(1),
+        })
+    }
+
     fn mark(&mut self) -> Read<Option<Mark>> {
-        let (index, t_ms): (usize, u64) = (self.small()?, self.number()?);
+        let (index, t_ms): (usize, u64) = (self.small()?, self.ms()?);
         Ok(index.checked_sub(1).map(|index| Mark { index, t_ms }))
     }
 
     fn piece(&mut self) -> Read<Piece> {
-        let from_ms = self.number()?;
-        let length = self.number()?;
+        let mut to_ms = self.ms()?;
+        let from_ms = to_ms;
+        let length_ms = self.number()?;
+        Self::sum(&mut to_ms, length_ms)?;
         let before = self.number()?;
+        // what was read before is part of the same run
+        let mut reading_ms = length_ms;
+        Self::sum(&mut reading_ms, before >> 1)?;
         Ok(Piece {
             from_ms,
-            to_ms: from_ms.checked_add(length).ok_or(DamagedSummary::Changed)?,
+            to_ms,
             before_ms: before >> 1,
             spare: before & 1 == 1,
-            origin_ms: self.number()?,
+            origin_ms: self.ms()?,
             nth: self.small()?,
         })
     }

@@ -8,6 +8,7 @@
 //! A record that ends without `end` (`watch` itself was killed) is observed up to its last line. A kill that came
 //! late because `watch` was not running is known by `late_ms`: the run's record is cut at the kill's own deadline,
 //! where a `host_suspend` says how late it was, so that the lateness passes for no tolerated silence.
+//! A run whose clean-up was forced after its result ended as that result says.
 
 use std::io::{self, BufRead};
 use std::sync::Arc;
@@ -26,6 +27,9 @@ const FORMAT: &str = "policysim-watch";
 /// What a late kill's `host_suspend` is called.
 const NOT_SCHEDULED: &str = "watcher_not_scheduled";
 
+/// What a result is called that tells of a failure.
+const FAILED_RESULT: &str = "error";
+
 /// A line of a record: the fields of every kind of line.
 #[derive(Debug, Default, Deserialize)]
 struct Line {
@@ -42,6 +46,7 @@ struct Line {
     name: String,
     announced_ms: Option<u64>,
     outcome: Option<String>,
+    verdict: Option<String>,
     #[serde(default)]
     may_ask: bool,
     late_ms: Option<u64>,
@@ -86,6 +91,8 @@ struct Building {
     /// When observation ended, and by how much the kill there was late.
     end: Option<(u64, Option<u64>)>,
     killed: bool,
+    /// Its clean-up was forced after its result: no kill of a run that goes on.
+    cleaned_up: bool,
 }
 
 /// Whether the first JSON line has the keys of a record's head.
@@ -194,13 +201,17 @@ impl Building {
             self.end = Some((t_ms, line.late_ms));
             return LineFate::Imported;
         }
-        self.killed |= line.note.as_deref() == Some("outcome")
-            && line
-                .outcome
-                .as_deref()
-                .and_then(Cause::from_name)
-                .is_some_and(|cause| cause.is_firing() && cause != Cause::CleanupForced);
-        self.killed |= line.note.as_deref() == Some("kill");
+        let cause = |name: &Option<String>| name.as_deref().and_then(Cause::from_name);
+        let by = match line.note.as_deref() {
+            Some("kill") => cause(&line.verdict).or(Some(Cause::Running)),
+            Some("outcome") => cause(&line.outcome).filter(|cause| cause.is_firing()),
+            _ => None,
+        };
+        match by {
+            Some(Cause::CleanupForced) => self.cleaned_up = true,
+            Some(_) => self.killed = true,
+            None => {}
+        }
         if line.note.is_some() || line.fact.is_some() {
             LineFate::Ignored
         } else {
@@ -233,6 +244,11 @@ impl Building {
             None => self.last_ms,
         };
         let summary = crate::tables::derive(&mut self.events, symbols);
+        let results = self.events.iter().rev();
+        let result = results
+            .map(|event| (event.kind, event.name))
+            .find(|(kind, _)| *kind == Kind::Result)
+            .map(|(_, name)| symbols.name(name) != FAILED_RESULT);
         Run {
             name: Arc::from(format!("{source}#{number}")),
             source: Arc::from(source),
@@ -241,10 +257,16 @@ impl Building {
             started_at_ms: self.started_at_ms,
             resolution: summary.resolution,
             status: RunStatus::Run,
-            end: if self.killed {
-                RecordedEnd::Killed
-            } else {
-                summary.end
+            end: match result {
+                _ if self.killed => RecordedEnd::Killed,
+                Some(succeeded) if self.cleaned_up => {
+                    if succeeded {
+                        RecordedEnd::Completed
+                    } else {
+                        RecordedEnd::Failed
+                    }
+                }
+                _ => summary.end,
             },
             end_ms,
             measured: summary.measured,
@@ -356,6 +378,28 @@ mod tests {
                 "truncated_tail"
             ]
         );
+    }
+
+    /// BR-80: what was cleaned up after its result ended as that says; its signal is no kill of a run.
+    #[test]
+    fn a_forced_clean_up_ends_as_its_result_says() {
+        for (name, end) in [
+            ("success", RecordedEnd::Completed),
+            ("error", RecordedEnd::Failed),
+        ] {
+            let result = format!(r#"{{"event":"result","t_ms":40,"name":"{name}"}}"#);
+            let kill = r#"{"note":"kill","t_ms":540,"verdict":"cleanup_forced"}"#;
+            let outcome = r#"{"note":"outcome","t_ms":560,"outcome":"cleanup_forced"}"#;
+            // a watch that was killed itself tells no outcome
+            for lines in [&[HEAD, &result, kill][..], &[HEAD, &result, kill, outcome]] {
+                assert_eq!(found(lines).runs[0].end, end, "{name}");
+            }
+            let idle = r#"{"note":"kill","t_ms":540,"verdict":"idle_timeout"}"#;
+            assert_eq!(
+                found(&[HEAD, &result, idle]).runs[0].end,
+                RecordedEnd::Killed
+            );
+        }
     }
 
     /// A watch that was killed itself leaves a record that ends with its last line.

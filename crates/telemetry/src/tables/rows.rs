@@ -100,6 +100,10 @@ pub(super) fn for_each(
             csv_cells(text).map(|cells| pick(cells, places))
         } else {
             let header = csv_cells(text).unwrap_or_default();
+            if let Some(twice) = named_twice(&header, columns) {
+                let reason = format!("line {line} names the column {twice} twice");
+                return Err(TableError::Read(io::Error::other(reason)));
+            }
             places = Some(places_of(&header, columns));
             report.lines.ignored += 1;
             continue;
@@ -194,6 +198,12 @@ fn unread(there: &[String], columns: &[&str]) -> Option<String> {
         [] => n,
         meant => format!("{n}; perhaps {} was meant", meant.join(", ")),
     })
+}
+
+/// The first of `columns` that the header names more than once: which of them is meant nobody can tell.
+fn named_twice<'c>(header: &[String], columns: &[&'c str]) -> Option<&'c str> {
+    let times = |name: &str| header.iter().filter(|column| column.trim() == name).count();
+    columns.iter().copied().find(|name| times(name) > 1)
 }
 
 /// Where each of `columns` stands in the header.

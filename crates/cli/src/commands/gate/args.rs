@@ -74,7 +74,8 @@ Rules that the telemetry decides stand as rules, those that it cannot decide yet
 Example:
   policysim gate summarise telemetry --policy policy.toml --out telemetry.summary
 
-It answers the policy with windows from 30 s up, and any budgets and caps, without logs or events. Waits, readings of
+It answers the policy with windows from 30 s up, and any budgets and caps, without logs or events; a policy with an
+adaptive or a spare window, which only replays answer, as it is. Runs are read one after the other. Waits, readings of
 the idle clock and simulated parents are not in it: rules on those have no data.")]
     Summarise(Box<SummaryArgs>),
     /// Print the JSON schema of rules documents

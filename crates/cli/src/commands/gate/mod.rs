@@ -84,7 +84,7 @@ fn gate(args: &GateArgs, global: &GlobalArgs) -> Result<ExitStatus> {
         baseline: baseline.and_then(|side| side.header),
         policy: policy.name,
         preset: policy.preset.map(ToOwned::to_owned),
-        rules: path.display().to_string(),
+        rules: policy_file::shown(path),
         gate,
         places,
         explain: args.explain,
@@ -121,14 +121,14 @@ impl Side {
             && summary_file::is_one(path)
         {
             let read = summary_file::read(path)?;
-            let figures = figures_of_summary(
-                &read.summary,
-                &policy.policy,
-                needs,
-                read.telemetry,
-                read.kills_missing,
-            )
-            .with_context(|| format!("{} under {}", path.display(), policy.name))?;
+            let origin = Origin {
+                lines: read.header.lines,
+                malformed: read.header.malformed_lines,
+                recorded_idle: rules.recorded_idle,
+                ..Origin::default()
+            };
+            let figures = figures_of_summary(&read.summary, &policy.policy, needs, origin)
+                .map_err(|why| read.lacking(&why, &policy.name))?;
             return Ok(Self {
                 figures,
                 header: Some(read.header),
@@ -183,7 +183,7 @@ fn place(check: &Check, policy: &policy_file::Loaded, rules: &Path) -> Place {
     let in_policy = check.keys.iter().find_map(|key| line_of(key));
     let (Some(file), Some(key)) = (&policy.file, check.keys.first()) else {
         return Place {
-            file: rules.display().to_string(),
+            file: policy_file::shown(rules),
             line: Some(check.line),
             inherited: None,
         };

@@ -312,7 +312,15 @@ fn of_cell(sweep: &Sweep, cell: &Cell) -> SweptCell {
 
 fn estimate(figure: &Figure) -> Estimate {
     match figure.point {
-        Some(point) => Estimate::with_interval(figure.n, point, interval(figure.interval)),
+        Some(point) => Estimate {
+            // of the reasons why limits are missing this one says that no number of runs brings them
+            reason: figure
+                .reason
+                .as_ref()
+                .filter(|reason| reason.code == Reason::ZeroVariance.code())
+                .map(|_| Reason::ZeroVariance),
+            ..Estimate::with_interval(figure.n, point, interval(figure.interval))
+        },
         None => Estimate::missing(figure.n, Reason::NoData),
     }
 }

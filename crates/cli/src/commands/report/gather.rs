@@ -28,6 +28,7 @@ use crate::commands::settle::changes_beside;
 use crate::commands::sweep::shell_word;
 use crate::commands::{gaps, sweep};
 use crate::data::Loaded;
+use crate::policy_file;
 
 /// Lengths of the TaskWait that settlement is shown for, ms; the policy's own is added.
 const WAITS_MS: [u64; 10] = [
@@ -222,7 +223,7 @@ fn shown(args: &ReportArgs, report: &Report, fleet: &Fleet) -> Option<Shown> {
         "policysim replay{} --run {} --policy {}",
         question::data_words(&args.data),
         shell_word(&run.name),
-        shell_word(&args.policy)
+        shell_word(&policy_file::shown_spec(&args.policy))
     );
     Some(Shown {
         run: run.name.to_string(),

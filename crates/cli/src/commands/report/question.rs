@@ -11,6 +11,7 @@ use policysim_sim::cluster::Cluster;
 use super::args::ReportArgs;
 use crate::args::{ClusterBy, DataArgs, GlobalArgs, OutputFormat, SweepArgs};
 use crate::commands::sweep::shell_word;
+use crate::policy_file;
 
 const IDLE: &str = "60s..600s/60s";
 const TOTAL: &str = "1h,3h,6h,off";
@@ -204,6 +205,8 @@ pub(super) fn origin(
         ("--restart-cost", args.terms.restart_cost.as_deref()),
     ]);
     let template = args.template.as_deref().map(last_part);
+    let policy = policy_file::shown_spec(&args.policy);
+    let current = args.current.as_deref().map(policy_file::shown_spec);
     let settle = if args.terms.settle_within_wait {
         " --settle-within-wait"
     } else {
@@ -217,8 +220,8 @@ pub(super) fn origin(
     let command = format!(
         "policysim report{data}{}{common}{settle}{seed} -o DIR",
         options(&[
-            ("--policy", Some(&args.policy)),
-            ("--current", args.current.as_deref()),
+            ("--policy", Some(&policy)),
+            ("--current", current.as_deref()),
             ("--title", args.title.as_deref()),
             ("--adr", args.adr.as_deref()),
             ("--idle", args.idle.as_deref()),
@@ -231,7 +234,7 @@ pub(super) fn origin(
         format!(
             "policysim sweep{data}{}{common}{settle}{seed} --format json",
             options(&[
-                ("--base", Some(&sweep.base)),
+                ("--base", Some(&policy_file::shown_spec(&sweep.base))),
                 ("--idle", sweep.idle.as_deref()),
                 ("--total", sweep.total.as_deref()),
                 ("--turns", sweep.turns.as_deref()),
@@ -246,7 +249,7 @@ pub(super) fn origin(
             format!(
                 "policysim gaps{data}{}{seed} --format json",
                 options(&[
-                    ("--policy", Some(&args.policy)),
+                    ("--policy", Some(&policy)),
                     ("--recorded-idle", args.terms.recorded_idle.as_deref()),
                 ])
             )

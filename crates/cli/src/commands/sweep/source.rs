@@ -1,6 +1,6 @@
 //! What a sweep is answered from: events, in memory or read as it goes, or a summary of them.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use policysim_policy::Policy;
 use policysim_report::units::grouped;
 use policysim_sim::focus::{Found, SecondLook, second_look, second_look_at_summary};
@@ -74,9 +74,8 @@ where
 
 impl Answers for SummaryFile {
     fn sweep(&self, question: &Question<'_>, progress: &(dyn Fn(u64) + Sync)) -> Result<Swept> {
-        let swept = self.summary.sweep(question).with_context(|| {
-            format!("the summary of {} under {}", self.header.name, self.policy)
-        })?;
+        let swept = self.summary.sweep(question);
+        let swept = swept.map_err(|why| self.lacking(&why, "POLICY"))?;
         progress(self.header.runs);
         Ok(swept)
     }

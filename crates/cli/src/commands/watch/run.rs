@@ -5,7 +5,6 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use policysim_policy::{KillAction, Millis, Policy, Trace, duration};
-use policysim_sim::grid;
 use rustix::process::{Signal, kill_process_group};
 use serde_json::{Value, json};
 
@@ -119,17 +118,12 @@ pub(super) fn watched(args: &WatchArgs, global: &GlobalArgs) -> Result<u8> {
 /// The policies with their names, the one that may kill first.
 fn policies(args: &WatchArgs, global: &GlobalArgs) -> Result<Vec<(String, Policy)>> {
     let name = args.policy.as_deref().context("--policy is missing")?;
-    let mut first = policy_file::load_and_tell(name, global)?.policy;
-    for setting in &args.set {
-        let (key, value) = setting.split_once('=').with_context(|| {
-            format!("--set {setting}: expected KEY=VALUE, for example idle.window=300s")
-        })?;
-        first.set(key, &grid::single(value))?;
-    }
-    let mut policies = vec![(name.to_owned(), first)];
+    let mut first = policy_file::load_and_tell(name, global)?;
+    first.change(&args.set)?;
+    let mut policies = vec![(first.name, first.policy)];
     for name in &args.shadow {
-        let shadow = policy_file::load_and_tell(name, global)?.policy;
-        policies.push((name.clone(), shadow));
+        let shadow = policy_file::load_and_tell(name, global)?;
+        policies.push((shadow.name, shadow.policy));
     }
     Ok(policies)
 }
