@@ -182,10 +182,12 @@ impl SettleResult {
     /// What parents and healthy runs pay.
     fn parents_table(&self) -> Table {
         let columns = [
+            ("runs", Align::Right),
             ("expiries\nper run", Align::Left),
             ("waits\nper run", Align::Left),
             ("parents\nblocked", Align::Left),
-            ("healthy: killed\n[95 %]", Align::Left),
+            ("healthy\nruns", Align::Right),
+            ("killed\n[95 %]", Align::Left),
             ("misread", Align::Left),
             ("stopped\nor closed", Align::Left),
             ("done twice", Align::Right),
@@ -198,9 +200,11 @@ impl SettleResult {
                 &settled.stopped
             };
             vec![
+                grouped(settled.expiries_per_run.n),
                 mean(&settled.expiries_per_run),
                 mean(&settled.waits_per_run),
                 settled.blocked.point.map_or_else(dash, percent),
+                grouped(settled.false_kills.n),
                 share(&settled.false_kills),
                 share(&settled.misread),
                 share(ended),
@@ -465,7 +469,7 @@ fn in_wait(settled: &Settlement) -> String {
     match no_hang(settled) {
         Some(words) => words,
         None if settled.numbers.hangs_in_wait == 0 => "none begins in a wait".to_owned(),
-        None => share(&settled.settled_in_wait),
+        None => share(&settled.settled_in_wait) + &on(settled.settled_in_wait.n),
     }
 }
 
@@ -497,6 +501,11 @@ where
 
 fn dash() -> String {
     "-".to_owned()
+}
+
+/// How many samples a figure before it stands on.
+fn on(n: u64) -> String {
+    format!(" (n = {})", grouped(n))
 }
 
 /// A share with its interval.
