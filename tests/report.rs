@@ -1,6 +1,8 @@
 //! `report`: its numbers are those of `sweep` and `gaps`, in every form, and the committed reports are what it writes.
 
+mod estimates;
 mod numbers;
+mod prose;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -652,6 +654,19 @@ fn hostile_names_stay_words() {
         assert!(!text.contains("<script>alert"), "{form}");
     }
     assert!(!markdown.contains("[x](y)"));
+    // Backticks of a name make no code.
+    assert!(markdown.contains("\\`touch owned\\`"));
+    let codes: Vec<&str> = html
+        .split("<code>")
+        .skip(1)
+        .map(|code| code.split("</code>").next().unwrap())
+        .collect();
+    assert!(codes.contains(&"--by harness"), "{codes:?}");
+    let owned: Vec<&&str> = codes
+        .iter()
+        .filter(|code| code.contains("touch owned") && !code.starts_with("policysim replay"))
+        .collect();
+    assert!(owned.is_empty(), "{owned:?}");
     // Two scripts, the page's own: its data and its code.
     assert_eq!(html.matches("<script").count(), 2);
     let charts = files(&place.path("adr-hostile/charts"));
