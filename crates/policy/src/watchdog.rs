@@ -200,8 +200,11 @@ impl Watchdog {
         let mut since = quick.since.as_u64();
         let (mut seen, mut restarted) = (0, false);
         let last = self.record.last_mut();
+        let n_events = at.len().min(kinds.len());
+        let (at, kinds) = (&at[..n_events], &kinds[..n_events]);
         let mut fed = 0;
-        for (&t, &kind) in at.iter().zip(kinds) {
+        while fed < n_events {
+            let (t, kind) = (at[fed], kinds[fed]);
             let kind_bit = bit(kind);
             let passes =
                 quick.kinds & kind_bit != 0 || (quick.drops & kind_bit != 0 && t < drop_until);
@@ -209,15 +212,27 @@ impl Watchdog {
                 break;
             }
             now = t;
-            last[kind as usize] = Millis::new(t);
             seen |= kind_bit;
+            fed += 1;
             if quick.rearms & kind_bit != 0 {
                 short(t.saturating_sub(since));
-                since = t;
+                // Most of a run: pieces of one kind, each of which restarts the clock. Going back in time wraps to a gap
+                // of at least half of all time, which no streak takes.
+                let reach = reach.min(1 << 63);
+                while fed < n_events && kinds[fed] == kind {
+                    let gap = at[fed].wrapping_sub(now);
+                    if gap >= reach || at[fed] >= hard {
+                        break;
+                    }
+                    short(gap);
+                    now = at[fed];
+                    fed += 1;
+                }
+                since = now;
                 restarted = true;
-                until = hard.min(t.saturating_add(reach));
+                until = hard.min(now.saturating_add(reach));
             }
-            fed += 1;
+            last[kind as usize] = Millis::new(now);
         }
         self.record.saw_output(seen);
         self.state.now = Millis::new(now);
