@@ -522,14 +522,14 @@ fn share(estimate: &Estimate) -> String {
     )
 }
 
-/// A mean with its interval, where it has one.
+/// A mean with its interval; dashes where there is none, as without any variance.
 fn mean(estimate: &Estimate) -> String {
     let Some(point) = estimate.point else {
         return dash();
     };
     match (estimate.interval.lo, estimate.interval.up) {
         (Some(lo), Some(up)) => format!("{point:.3} [{lo:.3} … {up:.3}]"),
-        _ => format!("{point:.3}"),
+        _ => format!("{point:.3} [- … -]"),
     }
 }
 
