@@ -1,6 +1,8 @@
 //! `report`: its numbers are those of `sweep` and `gaps`, in every form, and the committed reports are what it writes.
 
+mod estimates;
 mod numbers;
+mod prose;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -312,6 +314,14 @@ fn a_report_replaces_the_one_before_as_a_whole() {
         .run("report telemetry --policy pi-desktop-0129 --out fleet.csv")
         .error();
     assert!(error.contains("fleet.csv is not a directory"), "{error}");
+    place.write("taken/charts", "mine");
+    let error = place
+        .run("report telemetry --policy pi-desktop-0129 --out taken")
+        .error();
+    assert!(
+        error.contains("taken/charts: it is a file; expected a folder or nothing"),
+        "{error}"
+    );
     // So does a result set.
     place
         .run("sweep telemetry --idle 60s,300s --out swept")
@@ -352,10 +362,59 @@ fn a_template_without_an_end_is_one_error() {
         let error = place.run(&format!("{LINE} --template {name}")).error();
         assert!(error.contains(&format!("template {name}: ")), "{error}");
         if !matches!(name, "calls.md" | "includes.md") {
-            assert!(error.contains("more than 4,000,000 steps"), "{error}");
+            assert!(error.contains("more than 1,000,000 steps"), "{error}");
         }
         assert!(!place.path("adr").exists(), "{name}");
     }
+}
+
+/// What is no template, and one that nests as deep as its length allows, ends in one error or in a report.
+#[test]
+fn a_template_of_any_shape_is_read_within_bounds() {
+    let place = fleet::place();
+    place.write("long.md", "x".repeat((128 << 10) + 1));
+    place.write("bytes.md", [0xff_u8, 0xfe]);
+    let mut refused = vec![
+        ("long.md", "is longer than 128.0 KiB"),
+        ("bytes.md", "is not text in UTF-8"),
+        ("telemetry", "cannot read the template telemetry"),
+    ];
+    if cfg!(target_os = "linux") {
+        refused.push(("/dev/zero", "is longer than 128.0 KiB"));
+    }
+    for (name, words) in refused {
+        let error = place.run(&format!("{LINE} --template {name}")).error();
+        assert!(error.contains(words), "{error}");
+    }
+    for (name, start, operator, end) in [
+        ("calls.md", "{{ title", "()", " }}"),
+        ("attributes.md", "{{ title", ".a", " }}"),
+        ("filters.md", "{{ title", "|e", " }}"),
+        ("branches.md", "{% if 0 %}", "{%elif 0%}", "{% endif %}"),
+    ] {
+        let most = ((128 << 10) - start.len() - end.len()) / operator.len();
+        let source = format!("{start}{}{end}", operator.repeat(most.min(30_000)));
+        place.write(name, source);
+        let code = place.run(&format!("{LINE} --template {name}")).code;
+        assert!(matches!(code, Some(0 | 2)), "{name}: {code:?}");
+    }
+}
+
+/// Lists within lists take no steps to make, and as many as there are atoms to write.
+#[test]
+fn a_template_that_doubles_a_list_ends() {
+    let place = fleet::place();
+    place.write(
+        "lists.md",
+        "{% set of = namespace(x=[1]) %}{% for a in range(64) %}{% set of.x = of.x + of.x %}{% endfor %}{{ of.x|length }}",
+    );
+    let error = place.run(&format!("{LINE} --template lists.md")).error();
+    assert!(
+        error.contains("template lists.md: it takes more than "),
+        "{error}"
+    );
+    assert!(error.contains("does it double a list?"), "{error}");
+    assert!(!place.path("adr").exists());
 }
 
 /// Every column of figures and every answer of the page leads to what it means.
@@ -595,6 +654,19 @@ fn hostile_names_stay_words() {
         assert!(!text.contains("<script>alert"), "{form}");
     }
     assert!(!markdown.contains("[x](y)"));
+    // Backticks of a name make no code.
+    assert!(markdown.contains("\\`touch owned\\`"));
+    let codes: Vec<&str> = html
+        .split("<code>")
+        .skip(1)
+        .map(|code| code.split("</code>").next().unwrap())
+        .collect();
+    assert!(codes.contains(&"--by harness"), "{codes:?}");
+    let owned: Vec<&&str> = codes
+        .iter()
+        .filter(|code| code.contains("touch owned") && !code.starts_with("policysim replay"))
+        .collect();
+    assert!(owned.is_empty(), "{owned:?}");
     // Two scripts, the page's own: its data and its code.
     assert_eq!(html.matches("<script").count(), 2);
     let charts = files(&place.path("adr-hostile/charts"));

@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::{markdown_cells, report, text, unescaped};
-use crate::{Place, json};
+use crate::{Place, fleet, json};
 
 /// A report on the demo, whose sweep has a window for every point of a line.
-fn demo() -> Place {
+pub(super) fn demo() -> Place {
     let place = Place::new();
     place
         .run("report --policy pi-desktop-0129 --current pi-desktop-0119 -o adr")
@@ -14,8 +14,17 @@ fn demo() -> Place {
     place
 }
 
+/// A report on too few runs to be split, whose sequences of windows share the error.
+pub(super) fn shared() -> Place {
+    let place = fleet::place();
+    place
+        .run("report telemetry --policy pi-desktop-0119 --current pi-desktop-0129 --idle 60s,300s,360s --total 1h,off --max-false-kill 10% --out adr")
+        .ok();
+    place
+}
+
 /// Whether a number as it is written is this value, rounded to the figures that it has.
-fn shows(written: &str, value: f64) -> bool {
+pub(super) fn shows(written: &str, value: f64) -> bool {
     let plain = written.trim().replace(',', "");
     let Ok(number) = plain.parse::<f64>() else {
         return false;
@@ -108,11 +117,19 @@ fn texts_show_the_numbers_of_the_json() {
         let hours = |key: &str| number(&cell[key]) / 3_600_000.0;
         let seconds = |key: &str| number(&cell["detection"][key]) / 1_000.0;
         let missed = number(&cell["hung_missed"]);
-        let mut seen = vec![
-            seconds("p50_ms"),
-            seconds("p99_ms"),
-            number(&cell["detection"]["n"]),
-        ];
+        let limits = |key: &str| {
+            let interval = &cell["detection"][key]["interval_ms"];
+            let sides = [&interval["lo"], &interval["up"]];
+            sides
+                .map(|side| Some(side.as_f64()? / 1_000.0))
+                .into_iter()
+                .flatten()
+        };
+        let mut seen = vec![seconds("p50_ms")];
+        seen.extend(limits("p50"));
+        seen.push(seconds("p99_ms"));
+        seen.extend(limits("p99"));
+        seen.push(number(&cell["detection"]["n"]));
         seen.extend((missed > 0.0).then_some(missed));
         all_show(&of(row, "killed"), &[number(&cell["killed"])]);
         all_show(
@@ -127,7 +144,7 @@ fn texts_show_the_numbers_of_the_json() {
         );
         all_show(&of(row, "slots lost"), &[hours("slot_lost_ms")]);
         all_show(&of(row, "work lost"), &[hours("work_lost_ms")]);
-        all_show(&of(row, "hang seen p50 … p99"), &seen);
+        all_show(&of(row, "hang seen p50 … p99 [95 %]"), &seen);
     }
     let rows = table(&markdown, "newly killed");
     let compared = &found["runs"]["comparison"];
@@ -174,14 +191,6 @@ fn every_number_of_the_tables_is_in_the_json() {
         let found = place.json("adr/report.json");
         let mut held = Vec::new();
         leaves(&found, &mut held);
-        // Shares of time are quotients of two of its numbers.
-        let ledger = &found["runs"]["ledger"];
-        let by_role = ledger["by_role"].as_object().unwrap();
-        for totals in by_role.values().chain([&ledger["all"]]) {
-            let span = number(&totals["span_ms"]);
-            let accounts = totals.as_object().unwrap().values();
-            held.extend(accounts.map(|ms| number(ms) / span));
-        }
         let scaled: Vec<f64> = held
             .iter()
             .flat_map(|value| [1.0, 100.0, 1e-3, 1.0 / 3.6e6].map(|scale| value.abs() * scale))
@@ -203,7 +212,7 @@ fn every_number_of_the_tables_is_in_the_json() {
 }
 
 /// The texts of an SVG.
-fn labels(svg: &str) -> Vec<String> {
+pub(super) fn labels(svg: &str) -> Vec<String> {
     svg.split("<text ")
         .skip(1)
         .map(|of| {
@@ -282,6 +291,54 @@ fn linear(points: &[(f64, f64)]) {
     }
 }
 
+/// Chart and table say the same number in the same words where several sequences share the error, which makes it another
+/// than the limit of the cell alone.
+#[test]
+fn the_front_shows_the_limits_of_the_table() {
+    let place = shared();
+    let found = place.json("adr/report.json");
+    let cells = found["sweep"]["cells"].as_array().unwrap();
+    let limit = |cell: &Value| number(&cell["certify"]["false_kill_rate_up_one_sided"]);
+    let wider = cells
+        .iter()
+        .filter(|cell| limit(cell) > number(&cell["false_kill_rate_up_one_sided"]));
+    assert!(wider.count() > 2);
+    let rows = table(&text(&place, "adr/report.md"), "1-sided limit to certify");
+    let column = rows[0]
+        .iter()
+        .position(|name| name == "1-sided limit to certify")
+        .unwrap();
+    for (row, cell) in rows[1..].iter().zip(cells) {
+        all_show(&row[column], &[limit(cell) * 100.0]);
+    }
+    let html = text(&place, "adr/report.html");
+    let data = html.split("id=\"page-data\">").nth(1).unwrap();
+    let marks = &json(data.split("</script>").next().unwrap())["charts"]["front"]["marks"];
+    let points: Vec<(f64, f64)> = cells
+        .iter()
+        .filter(|cell| !cell["detection"]["p50_ms"].is_null())
+        .map(|cell| {
+            let key = format!("cell {}", cell["label"].as_str().unwrap());
+            (limit(cell), number(&marks[key][1]))
+        })
+        .collect();
+    linear(&points);
+    let svg = text(&place, "adr/charts/front.svg");
+    assert!(labels(&svg).contains(&"false kills per run, 1-sided limit to certify".to_owned()));
+    // The policy's own budget is a third beside the two.
+    assert_eq!(found["sweep"]["protection"]["sequences"], 3);
+    assert!(svg.contains("3 sequences sharing the error of 5 %"));
+    // The chart of the sweep alone is the same one.
+    place
+        .run("sweep telemetry --base pi-desktop-0119 --idle 60s,300s,360s --total 1h,off --max-false-kill 10% --plot front.svg")
+        .ok();
+    let told = text(&place, "front.svg");
+    assert!(
+        told.contains("1-sided limit to certify")
+            && told.contains("2 sequences sharing the error of 5 %")
+    );
+}
+
 /// Where the page puts its marks is where the charts have the values, which the axes place evenly.
 #[test]
 fn charts_have_their_points_where_the_numbers_are() {
@@ -301,7 +358,7 @@ fn charts_have_their_points_where_the_numbers_are() {
     };
     linear(&front(&|cell| number(&cell["detection"]["p50_ms"]), 0));
     linear(&front(
-        &|cell| number(&cell["false_kill_rate_up_one_sided"]),
+        &|cell| number(&cell["certify"]["false_kill_rate_up_one_sided"]),
         1,
     ));
     let svg = text(&place, "adr/charts/front.svg");

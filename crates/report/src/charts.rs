@@ -16,6 +16,8 @@ mod strata;
 mod survival;
 pub mod text;
 mod timeline;
+#[cfg(test)]
+mod vision;
 
 pub use canvas::{Canvas, Mark};
 pub use front::front;

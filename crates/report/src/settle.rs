@@ -182,10 +182,12 @@ impl SettleResult {
     /// What parents and healthy runs pay.
     fn parents_table(&self) -> Table {
         let columns = [
+            ("runs", Align::Right),
             ("expiries\nper run", Align::Left),
             ("waits\nper run", Align::Left),
             ("parents\nblocked", Align::Left),
-            ("healthy: killed\n[95 %]", Align::Left),
+            ("healthy\nruns", Align::Right),
+            ("killed\n[95 %]", Align::Left),
             ("misread", Align::Left),
             ("stopped\nor closed", Align::Left),
             ("done twice", Align::Right),
@@ -198,9 +200,11 @@ impl SettleResult {
                 &settled.stopped
             };
             vec![
+                grouped(settled.expiries_per_run.n),
                 mean(&settled.expiries_per_run),
                 mean(&settled.waits_per_run),
                 settled.blocked.point.map_or_else(dash, percent),
+                grouped(settled.false_kills.n),
                 share(&settled.false_kills),
                 share(&settled.misread),
                 share(ended),
@@ -431,7 +435,7 @@ fn in_wait(settled: &Settlement) -> String {
     match no_hang(settled) {
         Some(words) => words,
         None if settled.numbers.hangs_in_wait == 0 => "none begins in a wait".to_owned(),
-        None => share(&settled.settled_in_wait),
+        None => share(&settled.settled_in_wait) + &on(settled.settled_in_wait.n),
     }
 }
 
@@ -465,6 +469,11 @@ fn dash() -> String {
     "-".to_owned()
 }
 
+/// How many samples a figure before it stands on.
+fn on(n: u64) -> String {
+    format!(" (n = {})", grouped(n))
+}
+
 /// A share with its interval.
 fn share(estimate: &Estimate) -> String {
     let Some(point) = estimate.point else {
@@ -479,14 +488,14 @@ fn share(estimate: &Estimate) -> String {
     )
 }
 
-/// A mean with its interval, where it has one.
+/// A mean with its interval; dashes where there is none, as without any variance.
 fn mean(estimate: &Estimate) -> String {
     let Some(point) = estimate.point else {
         return dash();
     };
     match (estimate.interval.lo, estimate.interval.up) {
         (Some(lo), Some(up)) => format!("{point:.3} [{lo:.3} … {up:.3}]"),
-        _ => format!("{point:.3}"),
+        _ => format!("{point:.3} [- … -]"),
     }
 }
 

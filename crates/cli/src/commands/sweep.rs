@@ -102,7 +102,7 @@ pub(super) fn run(args: &SweepArgs, global: &GlobalArgs) -> Result<ExitStatus> {
     }
     if let Some(folder) = &args.out {
         // Before the work, so that a place that cannot be written costs none of it.
-        output::check_folder(folder)?;
+        output::check_folder(folder, &[])?;
     }
     if let Some(loaded) = &loaded {
         return of_events(question, &InMemory::new(&loaded.fleet), loaded, global);
@@ -150,7 +150,7 @@ fn of_summary(question: Question<'_>, path: &Path, global: &GlobalArgs) -> Resul
         plot::check(path)?;
     }
     if let Some(folder) = &args.out {
-        output::check_folder(folder)?;
+        output::check_folder(folder, &[])?;
     }
     let summary = summary_file::read(path)?;
     if summary.header.runs == 0 {

@@ -58,6 +58,9 @@ impl FileSet {
         if !place.exists {
             return fs::rename(&new, &place.folder).with_context(failed);
         }
+        for (name, _) in &self.files {
+            check_below(&place.folder, name.parent().unwrap_or(Path::new("")))?;
+        }
         let steps = self.steps(&place, &new)?;
         for (done, step) in steps.iter().enumerate() {
             if let Err(error) = step.take() {
@@ -117,12 +120,40 @@ impl FileSet {
     }
 }
 
-/// Whether a set can be written into `folder`, told before the work.
+/// Whether a set with these folders below its own can be written into `folder`, told before the work.
 ///
 /// # Errors
-/// When it is no folder, or cannot be written into.
-pub(crate) fn check_folder(folder: &Path) -> Result<()> {
+/// When it is no folder, cannot be written into, or something else stands at the place of one below.
+pub(crate) fn check_folder(folder: &Path, below: &[&str]) -> Result<()> {
+    for name in below {
+        check_below(folder, Path::new(name))?;
+    }
     Place::new(folder).map(drop)
+}
+
+/// What stands where a set wants folders below its own: nothing, or folders. A link there leads out of the folder that
+/// was named, to files that nobody offered to be replaced.
+fn check_below(folder: &Path, below: &Path) -> Result<()> {
+    let mut at = folder.to_owned();
+    for part in below.components() {
+        at.push(part);
+        let Ok(found) = at.symlink_metadata() else {
+            return Ok(());
+        };
+        if found.is_symlink() {
+            bail!(
+                "cannot write {}: it is a link, which is not followed; expected a folder or nothing",
+                at.display()
+            );
+        }
+        if !found.is_dir() {
+            bail!(
+                "cannot write {}: it is a file; expected a folder or nothing",
+                at.display()
+            );
+        }
+    }
+    Ok(())
 }
 
 /// A folder, and a temporary one on its filesystem.
@@ -309,6 +340,36 @@ mod tests {
         fs::remove_file(folder.join("z.md")).unwrap();
         assert_eq!(holds(&folder), pairs(&[("a.md", "1"), ("old.md", "1")]));
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
+    }
+
+    /// What stands where a folder of the set belongs is told before anything is replaced.
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_below_is_neither_a_link_nor_a_file() {
+        let place = tempfile::tempdir().unwrap();
+        let (folder, far) = (place.path().join("out"), place.path().join("far"));
+        set(&[("a.md", "1")]).write(&folder).unwrap();
+        set(&[("x.svg", "mine")]).write(&far).unwrap();
+        std::os::unix::fs::symlink(&far, folder.join("charts")).unwrap();
+        let both = set(&[("a.md", "2"), ("charts/x.svg", "2")]);
+        let link = "charts: it is a link, which is not followed; expected a folder or nothing";
+        let file = "charts: it is a file; expected a folder or nothing";
+        for expected in [link, file] {
+            for error in [both.write(&folder), check_folder(&folder, &["charts"])] {
+                let error = error.unwrap_err().to_string();
+                assert!(error.ends_with(expected), "{error}");
+            }
+            assert_eq!(fs::read_to_string(folder.join("a.md")).unwrap(), "1");
+            assert_eq!(holds(&far), pairs(&[("x.svg", "mine")]));
+            fs::remove_file(folder.join("charts")).unwrap();
+            fs::write(folder.join("charts"), "mine").unwrap();
+        }
+        fs::remove_file(folder.join("charts")).unwrap();
+        both.write(&folder).unwrap();
+        assert_eq!(
+            holds(&folder),
+            pairs(&[("a.md", "2"), ("charts/x.svg", "2")])
+        );
     }
 
     #[cfg(unix)]

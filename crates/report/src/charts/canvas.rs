@@ -193,6 +193,41 @@ impl Canvas {
         }
     }
 
+    /// A line of long strokes, along whatever way it takes.
+    pub(super) fn broken(&mut self, points: &[(f64, f64)], colour: RGBColor, width: f64) {
+        const STROKE: f64 = 9.0;
+        const GAP: f64 = 4.0;
+        let Some(&first) = points.first() else {
+            return;
+        };
+        let (mut stroke, mut left) = (vec![first], STROKE);
+        let mut drawn = true;
+        for pair in points.windows(2) {
+            let (mut from, to) = (pair[0], pair[1]);
+            loop {
+                let (dx, dy) = (to.0 - from.0, to.1 - from.1);
+                let length = libm::sqrt(dx * dx + dy * dy);
+                if length < left {
+                    left -= length;
+                    stroke.push(to);
+                    break;
+                }
+                let share = left / length;
+                from = (from.0 + dx * share, from.1 + dy * share);
+                stroke.push(from);
+                let done = std::mem::replace(&mut stroke, vec![from]);
+                if drawn {
+                    self.line(done, colour, width);
+                }
+                drawn = !drawn;
+                left = if drawn { STROKE } else { GAP };
+            }
+        }
+        if drawn && left < STROKE {
+            self.line(stroke, colour, width);
+        }
+    }
+
     /// A straight line of dashes: `on` pixels drawn, `off` left out.
     pub(super) fn dashed(
         &mut self,
@@ -378,6 +413,28 @@ mod tests {
         assert_eq!(
             canvas.faults(),
             ["cut off: beyond the edge", "another lies on one"]
+        );
+    }
+
+    /// Strokes and gaps go on around a corner, and end where the line ends.
+    #[test]
+    fn a_broken_line_follows_its_way() {
+        let mut canvas = Canvas::new((100, 100), "title", "n = 3 runs");
+        let before = canvas.shapes.len();
+        canvas.broken(&[(0.0, 0.0), (6.0, 0.0), (6.0, 20.0)], colour::INK, 1.0);
+        let strokes: Vec<&[(f64, f64)]> = canvas.shapes[before..]
+            .iter()
+            .map(|shape| match shape {
+                Shape::Line { points, .. } => points.as_slice(),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(
+            strokes,
+            [
+                &[(0.0, 0.0), (6.0, 0.0), (6.0, 3.0)][..],
+                &[(6.0, 7.0), (6.0, 16.0)],
+            ]
         );
     }
 

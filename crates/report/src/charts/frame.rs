@@ -223,9 +223,11 @@ pub(super) fn rows(texts: &[(f64, String)], (left, right): (f64, f64)) -> Vec<(f
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Sample {
     Line(RGBColor),
+    Strokes(RGBColor),
     Dashes(RGBColor),
     Band(RGBColor),
     Dot(RGBColor),
+    Hollow(RGBColor),
     Ring(RGBColor),
     Frame(RGBColor),
     Diamond(RGBColor),
@@ -253,12 +255,14 @@ pub(super) fn legend(
         let middle = (x + 11.0, y);
         match *sample {
             Sample::Line(colour) => canvas.line(vec![from, to], colour, 2.0),
+            Sample::Strokes(colour) => canvas.broken(&[from, to], colour, 2.5),
             Sample::Dashes(colour) => canvas.dashed(from, to, colour, 2.0, (6.0, 4.0)),
             Sample::Band(fill) => {
                 canvas.filled((x, y - 5.0), (x + 22.0, y + 5.0), fill);
                 canvas.outline((x, y - 5.0), (x + 22.0, y + 5.0), colour::GREY, 1.0);
             }
             Sample::Dot(colour) => canvas.dot(middle, 4.0, colour, true),
+            Sample::Hollow(colour) => canvas.dot(middle, 3.5, colour, false),
             Sample::Ring(colour) => canvas.dot(middle, 6.0, colour, false),
             Sample::Frame(colour) => {
                 canvas.outline((x + 1.0, y - 6.0), (x + 21.0, y + 6.0), colour, 3.0);

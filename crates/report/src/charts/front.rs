@@ -4,9 +4,10 @@ use super::Canvas;
 use super::canvas::colour;
 use super::frame::{Frame, Sample, Scale, legend};
 use crate::sizing::facts::{Cell, Sweep};
-use crate::units::{counted, duration, grouped, percent};
+use crate::units::{counted, duration, percent};
 
-/// Across, the median time until a hang is noticed; up, the one-sided 95 % upper limit of the false-kill rate.
+/// Across, the median time until a hang is noticed; up, the one-sided upper limit of the false-kill rate that verdicts
+/// take: the number of the table's column, on the same runs and at the same error.
 ///
 /// Cells in which a hang is never noticed have no place on it; `None` when no cell has one. `candidate` is the number of
 /// the cell that a report proposes.
@@ -18,7 +19,7 @@ pub fn front(sweep: &Sweep, candidate: Option<usize>) -> Option<Canvas> {
     let point = |cell: &Cell| {
         Some((
             cell.detection.p50_ms? as f64 / 1_000.0,
-            cell.false_kill_rate_up_one_sided? * 100.0,
+            cell.certify.false_kill_rate_up_one_sided? * 100.0,
         ))
     };
     let points: Vec<(&Cell, (f64, f64))> = sweep
@@ -36,7 +37,7 @@ pub fn front(sweep: &Sweep, candidate: Option<usize>) -> Option<Canvas> {
         (900, 560),
         "False kills against the time until a hang is noticed",
         &format!(
-            "{} on n = {}; {}{}",
+            "{} on n = {}; {}; limits {}",
             counted(sweep.cells.len() as u64, "cell"),
             counted(sweep.runs(), "run"),
             if measured {
@@ -44,18 +45,11 @@ pub fn front(sweep: &Sweep, candidate: Option<usize>) -> Option<Canvas> {
             } else {
                 "no run is known to have hung: detection is the window itself".to_owned()
             },
-            if sweep.protection.is_split() {
-                format!(
-                    "; limits on all runs, verdicts on the {} held back",
-                    grouped(sweep.protection.certify_runs)
-                )
-            } else {
-                String::new()
-            }
+            sweep.protection.limits_words()
         ),
     );
     let mut entries = vec![
-        (Sample::Dot(colour::GREY), "cell".to_owned()),
+        (Sample::Hollow(colour::SOFT), "other cell".to_owned()),
         (
             Sample::Dot(colour::BLUE),
             "Pareto front: kills and slots lost".to_owned(),
@@ -98,7 +92,7 @@ pub fn front(sweep: &Sweep, candidate: Option<usize>) -> Option<Canvas> {
         (
             &y,
             &y_ticks,
-            "false kills per run, one-sided 95 % upper limit",
+            "false kills per run, 1-sided limit to certify",
         ),
     );
     if let Some(limit) = limit
@@ -116,7 +110,7 @@ pub fn front(sweep: &Sweep, candidate: Option<usize>) -> Option<Canvas> {
     }
     let place = |(px, py): (f64, f64)| (x.at(px), y.at(py));
     for (cell, point) in points.iter().filter(|(cell, _)| !cell.pareto) {
-        canvas.dot(place(*point), 3.5, colour::GREY, true);
+        canvas.dot(place(*point), 3.5, colour::SOFT, false);
         let (px, py) = place(*point);
         canvas.mark(format!("cell {}", cell.label), px, py);
     }

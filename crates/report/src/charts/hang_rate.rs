@@ -61,7 +61,9 @@ pub fn hang_rate(sweep: &Sweep, rates: &[f64]) -> Option<Canvas> {
             format!("given: {}", percent(rate)),
         ));
     }
-    entries.push((Sample::Dot(colour::BLUE), "switch point".to_owned()));
+    if steps.len() > 1 {
+        entries.push((Sample::Dot(colour::BLUE), "switch point".to_owned()));
+    }
     let legend_height = legend(&mut canvas, &entries, (124.0, 68.0, 876.0));
     let frame = Frame::of(&mut canvas, 124.0, 64.0 + legend_height);
     let x = Scale::log(ENDS.0, ENDS.1, frame.across());

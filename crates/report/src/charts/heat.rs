@@ -77,7 +77,7 @@ pub fn heat(sweep: &Sweep, candidate: Option<usize>) -> Option<Canvas> {
             Sample::Hatch(colour::SOFT),
             "has unresolved runs".to_owned(),
         ),
-        (Sample::Frame(colour::ORANGE), "candidate".to_owned()),
+        (Sample::Frame(colour::INK), "candidate".to_owned()),
     ];
     let legend_height = legend(&mut canvas, &entries, (104.0, 68.0, 876.0));
     let frame = Frame::of(&mut canvas, 104.0, 62.0 + legend_height);
@@ -99,7 +99,7 @@ pub fn heat(sweep: &Sweep, candidate: Option<usize>) -> Option<Canvas> {
             canvas.outline(
                 (from.0 + 2.0, from.1 + 2.0),
                 (from.0 + wide - 3.0, from.1 + high - 3.0),
-                colour::ORANGE,
+                colour::INK,
                 3.0,
             );
         }

@@ -1,5 +1,7 @@
 //! How many hangs settle inside the TaskWait in which they begin, by the length of that wait.
 
+use plotters::style::RGBColor;
+
 use super::Canvas;
 use super::canvas::colour;
 use super::frame::{Frame, Sample, Scale, legend};
@@ -22,6 +24,15 @@ fn hangs(found: &SettledByWait) -> String {
         }
         (Some(n), _) => grouped(n),
         _ => "0".to_owned(),
+    }
+}
+
+/// The mark of a policy, which its shape tells from the others without colour.
+fn shape(canvas: &mut Canvas, index: usize, at: (f64, f64), size: f64, stroke: RGBColor) {
+    match index {
+        0 => canvas.triangle(at, 6.0 * size, stroke),
+        1 => canvas.dot(at, 4.0 * size, stroke, true),
+        _ => canvas.diamond(at, 5.0 * size, stroke),
     }
 }
 
@@ -92,20 +103,15 @@ pub fn settlement(found: &SettledByWait) -> Option<Canvas> {
             .collect();
         canvas.line(points.clone(), stroke, 1.0);
         for point in points {
-            match index {
-                0 => canvas.triangle(point, 6.0, stroke),
-                1 => canvas.dot(point, 4.0, stroke, true),
-                _ => canvas.diamond(point, 5.0, stroke),
-            }
+            shape(&mut canvas, index, point, 1.0, stroke);
         }
     }
     for (index, (line, stroke)) in found.lines.iter().zip(strokes).enumerate() {
         for of in &line.simulated {
             // Side by side, so that no bar hides another.
-            let at = x.at(of.wait_ms as f64 / 1_000.0) + 6.0 * (index as f64 - 1.0);
+            let at = x.at(of.wait_ms as f64 / 1_000.0) + 9.0 * (index as f64 - 1.0);
             if let Some(point) = of.settled_in_wait.point {
-                let on = y.at(point);
-                canvas.line(vec![(at - 3.0, on), (at + 3.0, on)], stroke, 3.0);
+                shape(&mut canvas, index, (at, y.at(point)), 0.8, stroke);
             }
             if let (Some(lo), Some(up)) = (
                 of.settled_in_wait.interval.lo,

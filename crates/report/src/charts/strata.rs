@@ -58,7 +58,7 @@ pub fn strata(sweep: &Sweep, cell: &Cell) -> Option<Canvas> {
         (Sample::Line(colour::BLUE), "95 % interval".to_owned()),
         (
             Sample::Diamond(colour::ORANGE),
-            "one-sided upper limit".to_owned(),
+            "1-sided 95 % limit, all its runs".to_owned(),
         ),
     ];
     let accepted = sweep.constraints.max_false_kill_rate;

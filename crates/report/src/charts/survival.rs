@@ -56,8 +56,13 @@ pub fn survival(chart: SurvivalChart<'_>) -> Option<Canvas> {
         &format!("{under}; bands are 95 % intervals"),
     );
     let mut entries = Vec::new();
-    for ((name, _), (stroke, band)) in curves.iter().zip(INKS) {
-        entries.push((Sample::Line(stroke), (*name).to_owned()));
+    for (index, ((name, _), (stroke, band))) in curves.iter().zip(INKS).enumerate() {
+        let sample = if index == 0 {
+            Sample::Line(stroke)
+        } else {
+            Sample::Strokes(stroke)
+        };
+        entries.push((sample, (*name).to_owned()));
         entries.push((Sample::Band(band), "95 % interval".to_owned()));
     }
     if curves.iter().any(|(_, curve)| curve.cut > 0) {
@@ -137,8 +142,13 @@ pub fn survival(chart: SurvivalChart<'_>) -> Option<Canvas> {
         canvas.line(of.upper.clone(), stroke, 0.5);
         canvas.line(of.lower.clone(), stroke, 0.5);
     }
-    for (of, (stroke, _)) in drawn.iter().zip(INKS).rev() {
-        canvas.line(of.line.clone(), stroke, 2.0);
+    for (index, (of, (stroke, _))) in drawn.iter().zip(INKS).enumerate().rev() {
+        // Told apart without colour: the second is broken.
+        if index == 0 {
+            canvas.line(of.line.clone(), stroke, 2.0);
+        } else {
+            canvas.broken(&of.line, stroke, 2.5);
+        }
         for &(at, on) in &of.cuts {
             canvas.line(vec![(at, on - 3.5), (at, on + 3.5)], colour::INK, 0.5);
         }

@@ -156,7 +156,7 @@ fn of_prose(prose: &Prose) -> String {
 fn of_grid(grid: &Grid) -> String {
     let caption = escaped(&grid.title);
     let mut text = format!(
-        "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{caption}\">\n<table class=\"sortable\">\n<caption>{caption}</caption>\n<thead>\n<tr>"
+        "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{caption}\">\n<table class=\"sortable\">\n<caption><span>{caption}</span></caption>\n<thead>\n<tr>"
     );
     let side = |align: Align| {
         if align == Align::Right {
@@ -267,6 +267,13 @@ fn what_if(text: &mut String, report: &Report) {
     text.push_str(
         "<p aria-live=\"polite\"><strong id=\"shown-cell\"></strong></p>\n<dl class=\"answers\">\n",
     );
+    // Costs have no interval here: the notes give that of the cell that they are about.
+    let point = format!(
+        "a point figure, n = {}",
+        crate::units::counted(map.protection.select_runs, "run")
+    );
+    let cost = format!("cost of this cell ({point})");
+    let cheapest = format!("cheapest window, other settings as chosen ({point})");
     for (id, term, words) in [
         ("shown-runs", "false-kill-rate", "runs, n"),
         (
@@ -274,22 +281,26 @@ fn what_if(text: &mut String, report: &Report) {
             "false-kill-rate",
             "false kills per run [95 %]",
         ),
-        ("shown-limit", "certified", "one-sided 95 % limit, all runs"),
+        (
+            "shown-limit",
+            "false-kill-rate",
+            "one-sided 95 % limit of this cell alone, all runs",
+        ),
         ("shown-unresolved", "unresolved", "unresolved runs"),
-        ("shown-detection", "detection-time", "hang seen, p50 … p99"),
+        (
+            "shown-detection",
+            "detection-time",
+            "hang seen, p50 … p99 [95 %]",
+        ),
         (
             "shown-settle",
             "settles-in-wait",
-            "settles in the wait it begins in",
+            "settles in the wait it begins in (closed form)",
         ),
         ("shown-slots", "slots-lost", "slots lost to hangs"),
         ("shown-work", "work-lost", "work lost to false kills"),
-        ("shown-cost", "cost", "cost of this cell"),
-        (
-            "shown-cheapest",
-            "cost",
-            "cheapest window, other settings as chosen",
-        ),
+        ("shown-cost", "cost", cost.as_str()),
+        ("shown-cheapest", "cost", cheapest.as_str()),
     ] {
         if priced || term != "cost" {
             answer(text, id, term, words);
@@ -305,8 +316,8 @@ fn what_if(text: &mut String, report: &Report) {
         ),
         (
             "shown-stratum-limit",
-            "certified",
-            "one-sided 95 % limit, all runs",
+            "false-kill-rate",
+            "one-sided 95 % limit of this stratum alone, all its runs",
         ),
     ] {
         answer(text, id, term, words);

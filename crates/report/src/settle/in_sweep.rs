@@ -6,7 +6,7 @@ use policysim_sim::columns::Column;
 use policysim_sim::settle::Settlement;
 use policysim_sim::stats::Estimate;
 
-use super::{counts, dash, estimates, in_wait, mean, quantile};
+use super::{counts, dash, estimates, in_wait, mean, on, quantile};
 use crate::table::Align;
 
 /// The columns beside a sweep's own.
@@ -28,14 +28,15 @@ pub(crate) fn sweep_row(settled: &Settlement) -> Vec<String> {
         in_wait(settled),
         if known {
             format!(
-                "{} … {}",
+                "{} … {}{}",
                 quantile(&settled.knowledge[0]),
-                quantile(&settled.knowledge[1])
+                quantile(&settled.knowledge[1]),
+                on(settled.knowledge[0].n)
             )
         } else {
             dash()
         },
-        mean(&settled.expiries_per_run),
+        mean(&settled.expiries_per_run) + &on(settled.expiries_per_run.n),
         format!("{}/{}/{}", numbers.misread, numbers.stopped, numbers.closed),
     ]
 }

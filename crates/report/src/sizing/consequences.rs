@@ -75,7 +75,13 @@ impl Report {
                 }),
         );
         if !found.notes.is_empty() {
-            section.add(Block::List(found.notes.iter().map(Prose::new).collect()));
+            section.add(Block::List(
+                found
+                    .notes
+                    .iter()
+                    .map(|words| Prose::noted(words))
+                    .collect(),
+            ));
         }
     }
 
@@ -124,7 +130,7 @@ impl Report {
         section.add(Block::Chart("hang-rate"));
         let mut grid = Grid::new(
             format!(
-                "The cheapest window by hang rate, n = {}; the choice switches where one range ends",
+                "The cheapest window by hang rate, n = {}; the choice switches where one range ends, which is a point figure: no interval is worked out for it",
                 counted(cost.runs, "run")
             ),
             &[
@@ -334,8 +340,9 @@ impl Report {
             && let Some(ms) = quantile.point()
         {
             items.push(Prose::new(format!(
-                "the p99.9 of the pre-token wait has not moved from {} (n = {})",
+                "the p99.9 of the pre-token wait has not moved from {} {} (n = {})",
                 duration(ms),
+                super::recommendation::bracket(quantile),
                 grouped(quantile.curve.n)
             )));
         }

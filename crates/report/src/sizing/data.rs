@@ -99,7 +99,9 @@ impl Report {
         section.say(Prose::new(self.data_line()));
         let caveats = &self.facts.sweep.data.caveats;
         if !caveats.is_empty() {
-            section.add(Block::List(caveats.iter().map(Prose::new).collect()));
+            section.add(Block::List(
+                caveats.iter().map(|words| Prose::noted(words)).collect(),
+            ));
         }
         let Some(runs) = &self.runs else {
             section.say(
@@ -114,7 +116,11 @@ impl Report {
         );
         section.add(Block::Grid(runs.gaps.grid(Part::Waits, title)));
         section.add(Block::List(
-            runs.gaps.notes().into_iter().map(Prose::new).collect(),
+            runs.gaps
+                .notes()
+                .iter()
+                .map(|words| Prose::noted(words))
+                .collect(),
         ));
         section.add(Block::Title("How long silences last".to_owned()));
         section.add(Block::Chart("survival"));
@@ -239,6 +245,14 @@ fn limit(limit: Option<Millis>) -> String {
     limit.map_or_else(|| "off".to_owned(), span::show)
 }
 
+/// What part of all time stands in an account; none of no time.
+pub(super) fn share_of(ms: u128, totals: &Totals) -> f64 {
+    match totals.span_ms() {
+        0 => 0.0,
+        span_ms => ms as f64 / span_ms as f64,
+    }
+}
+
 fn ledger_grid(runs: &RunFacts) -> Grid {
     let mut columns = vec![
         ("runs", Align::Left, None),
@@ -255,13 +269,12 @@ fn ledger_grid(runs: &RunFacts) -> Grid {
         let span_ms = totals.span_ms();
         let mut row = vec![Datum::text(name), count(totals.runs), total(span_ms)];
         row.extend(totals.ms.iter().map(|&ms| {
-            let share = if span_ms == 0 {
-                0.0
-            } else {
-                ms as f64 / span_ms as f64
-            };
             Datum::of(
-                format!("{} · {}", crate::units::hours(ms), percent(share)),
+                format!(
+                    "{} · {}",
+                    crate::units::hours(ms),
+                    percent(share_of(ms, totals))
+                ),
                 ms as f64,
             )
         }));

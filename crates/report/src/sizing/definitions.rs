@@ -28,7 +28,7 @@ pub const DEFINITIONS: [Definition; 32] = [
     (
         "certified",
         "Certified",
-        "The one-sided 95 % upper limit of the false-kill rate, unresolved runs counted as kills, is at most the acceptable rate, on runs that did not choose the cell or along an order of tests that the grid declared before the data were read. `needs n` is the number of runs with which the same counts would be enough.",
+        "The one-sided 95 % upper limit of the false-kill rate, unresolved runs counted as kills, is at most the acceptable rate, on runs that did not choose the cell or along an order of tests that the grid declared before the data were read. Where several sequences of windows are tested, one for every setting of the other axes, they share the error of 5 %, which widens each limit: a limit to certify is then larger than that of the cell alone. `needs n` is the number of runs with which the same counts would be enough.",
     ),
     (
         "cost",

@@ -39,6 +39,30 @@ impl Prose {
         Self(text.split('`').enumerate().map(span).collect())
     }
 
+    /// A remark of another command, in which our own options stand between backticks and names from logs may hold
+    /// backticks of their own: only what reads as one of these options becomes code.
+    pub fn noted(text: &str) -> Self {
+        let mut spans = Vec::new();
+        let (mut words, mut rest) = (String::new(), text);
+        while let Some((before, after)) = rest.split_once('`') {
+            words.push_str(before);
+            match after.split_once('`') {
+                Some((code, behind)) if is_option(code) => {
+                    spans.push(Span::Text(std::mem::take(&mut words)));
+                    spans.push(Span::Code(code.to_owned()));
+                    rest = behind;
+                }
+                _ => {
+                    words.push('`');
+                    rest = after;
+                }
+            }
+        }
+        words.push_str(rest);
+        spans.push(Span::Text(words));
+        Self(spans)
+    }
+
     /// Adds words.
     #[must_use]
     pub fn text(mut self, text: impl Into<String>) -> Self {
@@ -292,6 +316,15 @@ fn fenced(code: &str) -> String {
     lines.join("\n")
 }
 
+/// Whether this is an option that remarks name, with its value: `--by model`.
+fn is_option(code: &str) -> bool {
+    const OPTIONS: [&str; 3] = ["--by", "--format", "--with"];
+    let plain = |c: char| c.is_ascii_lowercase() || matches!(c, '_' | '-');
+    code.split_once(' ').is_some_and(|(option, value)| {
+        OPTIONS.contains(&option) && !value.is_empty() && value.chars().all(plain)
+    })
+}
+
 fn longest_run(text: &str) -> usize {
     text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }
@@ -313,6 +346,25 @@ mod tests {
         section.add(Block::Code("sh", "echo\n```\n# gone".to_owned()));
         let text = section.to_markdown(&|_| None);
         assert_eq!(text.matches("```").count(), 2, "{text}");
+    }
+
+    #[test]
+    fn only_our_own_options_are_code_in_a_remark() {
+        let spans =
+            Prose::noted("`touch x` ` `--by model` `--by model; rm` `--with` ``--format json`").0;
+        let text = |words: &str| Span::Text(words.to_owned());
+        let code = |words: &str| Span::Code(words.to_owned());
+        assert_eq!(
+            spans,
+            [
+                text("`touch x` ` "),
+                code("--by model"),
+                text(" `--by model; rm` `--with` `"),
+                code("--format json"),
+                text(""),
+            ]
+        );
+        assert_eq!(Prose::noted("no code").to_text(), "no code");
     }
 
     #[test]

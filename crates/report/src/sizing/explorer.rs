@@ -132,19 +132,20 @@ impl Report {
                 let at: Vec<usize> = map.axes.iter().zip(&values).map(|(key, values)| {
                     values.iter().position(|value| *value == cell.setting(key)).unwrap_or(0)
                 }).collect();
-                Self::page_cell(map, explorer, index, cell, &at, &groups)
+                self.page_cell(map, index, cell, &at, &groups)
             }).collect::<Vec<_>>(),
         })
     }
 
     fn page_cell(
+        &self,
         map: &Sweep,
-        explorer: &Explorer,
         index: usize,
         cell: &Cell,
         at: &[usize],
         groups: &[(String, String)],
     ) -> Value {
+        let explorer = &self.explorer;
         let costs = &explorer.costs;
         let strata: Vec<Value> = groups
             .iter()
@@ -175,7 +176,7 @@ impl Report {
         json!({
             "at": at,
             "label": cell.label,
-            "name": format!("cell {}: {}", cell.cell, map.settings(cell)),
+            "name": self.page_name(map, cell),
             "window_ms": explorer.windows_ms.get(index),
             "sequence": costs.sequence_of.get(index),
             "runs": pair(&count(cell.runs)),
@@ -197,6 +198,40 @@ impl Report {
             }).collect::<Vec<_>>()).collect::<Vec<_>>(),
             "strata": strata,
         })
+    }
+
+    /// What the page calls a cell of the map. Numbers are those of the cells that decide, which text and tables name by
+    /// them; a cell that the wider sweep alone holds has none.
+    fn page_name(&self, map: &Sweep, cell: &Cell) -> String {
+        let settings = map.settings(cell);
+        let Some(decides) = self.deciding(map, cell) else {
+            return format!("{settings} (decides nothing)");
+        };
+        let number = decides.cell;
+        let mut marks = Vec::new();
+        if self.candidate_cell == Some(number) {
+            marks.push("candidate");
+        }
+        if self.facts.sweep.recommendation == Some(number) {
+            marks.push("recommended");
+        }
+        let marks = if marks.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", marks.join(", "))
+        };
+        format!("cell {number}{marks}: {settings}")
+    }
+
+    /// The cell that decides and that a cell of the map is, where it is one: all else is as the candidate has it.
+    fn deciding(&self, map: &Sweep, cell: &Cell) -> Option<&Cell> {
+        let axes = &self.facts.sweep.axes;
+        let others = map.axes.iter().filter(|key| !axes.contains(key));
+        let own = others
+            .clone()
+            .all(|key| self.own_setting(key) == Some(cell.setting(key)));
+        let same = |of: &&Cell| axes.iter().all(|key| of.setting(key) == cell.setting(key));
+        self.facts.sweep.cells.iter().find(same).filter(|_| own)
     }
 
     /// The strata that the page offers: those of the focus cell, the worst first.

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::SCHEMA_VERSION;
 use crate::header::DataHeader;
+use crate::units::{counted, grouped};
 
 /// Limits of a figure; a missing one is not known.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
@@ -75,12 +76,31 @@ pub struct Protected {
     pub certify_runs: u64,
     /// The ranking saw the runs that verdicts are given on.
     pub in_sample: bool,
+    /// Sequences of windows that share the error of 5 %; sweeps of before did not tell it.
+    #[serde(default)]
+    pub sequences: u64,
 }
 
 impl Protected {
     /// Whether other runs gave verdicts than ranked the cells.
     pub(crate) fn is_split(&self) -> bool {
         self.method == "split_and_fixed_sequence"
+    }
+
+    /// What the limits that verdicts take stand on, as the end of a sentence that begins with them.
+    pub(crate) fn limits_words(&self) -> String {
+        let runs = if self.is_split() {
+            format!("the {} held back", grouped(self.certify_runs))
+        } else {
+            counted(self.certify_runs, "run")
+        };
+        match self.sequences {
+            0 | 1 => format!("at 95 % on {runs}"),
+            shared => format!(
+                "on {runs}, {} sharing the error of 5 %",
+                counted(shared, "sequence")
+            ),
+        }
     }
 }
 
@@ -159,7 +179,10 @@ pub struct Noticed {
     pub p50_ms: Option<u64>,
     /// p99, ms.
     pub p99_ms: Option<u64>,
-    /// The same with its limits.
+    /// The median with its limits; sweeps of before did not tell it.
+    #[serde(default)]
+    pub p50: Option<NoticedAt>,
+    /// The same of p99.
     #[serde(default)]
     pub p99: Option<NoticedAt>,
 }

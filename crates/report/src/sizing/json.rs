@@ -37,6 +37,8 @@ struct JsonReport<'a> {
     /// Of the focus cell, the worst first.
     strata: Vec<Value>,
     rules: Value,
+    /// Limits of the candidate that contradict each other.
+    contradictions: Value,
     /// As `policysim sweep --format json` prints it.
     sweep: &'a RawValue,
     /// The same of the wider sweep behind map and controls; null where the first holds them all.
@@ -81,6 +83,12 @@ impl Report {
                 "least_runs": self.least_runs(),
                 "idle_window_ms": self.candidate.policy.idle.window.map(Millis::as_u64),
             }),
+            contradictions: policysim_policy::check::check(&self.candidate.policy)
+                .iter()
+                .map(|finding| {
+                    json!({ "id": finding.id, "limits": finding.limits.each_ref().map(ToString::to_string), "advice": finding.advice })
+                })
+                .collect(),
             sweep: &self.facts.raw,
             map: self.wider.as_ref().map(|facts| &*facts.raw),
             map_command: self.origin.map_command.as_deref(),
@@ -202,6 +210,8 @@ fn ledger(totals: &Totals) -> Value {
     });
     for (account, &ms) in Account::ALL.iter().zip(&totals.ms) {
         value[format!("{}_ms", account.name())] = json!(whole(ms));
+        value[format!("{}_share", account.name())] =
+            json!(rounded(super::data::share_of(ms, totals)));
     }
     value
 }
@@ -231,6 +241,7 @@ fn shown(of: &Shown) -> Value {
         "judgement": of.line.replayed.judgement.name(),
         "work_lost_ms": of.line.lost_ms,
         "next_at_ms": of.line.next.map(|(ms, _)| ms),
+        "next_after_ms": of.line.next.map(|(ms, _)| ms.saturating_sub(verdict.at.as_u64())),
         "next_kind": of.line.next.map(|(_, kind)| kind.name()),
         "record_end_ms": of.end_ms,
         "idle_clock": of.line.clock.iter().map(|stretch| json!([stretch.from_ms, stretch.to_ms, stretch.reading_ms])).collect::<Vec<_>>(),

@@ -26,7 +26,13 @@ impl Report {
         );
         section.add(Block::Chart("front"));
         section.add(Block::Chart("heat"));
-        section.add(Block::List(sweep.notes.iter().map(Prose::new).collect()));
+        section.add(Block::List(
+            sweep
+                .notes
+                .iter()
+                .map(|words| Prose::noted(words))
+                .collect(),
+        ));
         section
     }
 
@@ -85,7 +91,11 @@ impl Report {
             ("unresolved", Align::Right, Some("unresolved")),
             ("1-sided limit\nto certify", Align::Right, Some("certified")),
             ("verdict", Align::Left, Some("certified")),
-            ("hang seen\np50 … p99", Align::Right, Some("detection-time")),
+            (
+                "hang seen\np50 … p99 [95 %]",
+                Align::Right,
+                Some("detection-time"),
+            ),
             ("settles\nin wait", Align::Right, Some("settles-in-wait")),
             ("slots lost", Align::Right, Some("slots-lost")),
             ("work lost", Align::Right, Some("work-lost")),

@@ -72,13 +72,18 @@ impl Report {
         Prose::titled("The candidate", format!("{} {what}: ", self.candidate.name))
             .term("false-kill-rate", "false kills per run")
             .text(format!(
-                " {rate} (n = {}, {} of them unresolved), one-sided limit {} on all runs; {}.",
+                " {rate} (n = {}, {} of them unresolved), ",
                 grouped(cell.runs),
                 grouped(cell.unresolved()),
-                cell.false_kill_rate_up_one_sided.map_or_else(
+            ))
+            .term("certified", "1-sided limit to certify")
+            .text(format!(
+                " {} {}; {}.",
+                cell.certify.false_kill_rate_up_one_sided.map_or_else(
                     || "not estimable".to_owned(),
                     |up| format!("≤ {}", percent(up))
                 ),
+                sweep.protection.limits_words(),
                 verdict(cell)
             ))
     }
@@ -258,7 +263,7 @@ fn length_of(quantile: Option<&GapQuantile>) -> Datum {
     )
 }
 
-fn bracket(quantile: &GapQuantile) -> String {
+pub(super) fn bracket(quantile: &GapQuantile) -> String {
     let limits = quantile.interval();
     let side = |ms: Option<u64>| ms.map_or_else(super::words::dash, duration);
     format!("[{} … {}]", side(limits.lo), side(limits.up))

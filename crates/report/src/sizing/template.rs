@@ -27,9 +27,9 @@ use crate::units::grouped;
 /// The template that is used where none is given.
 pub const BUILT_IN: &str = include_str!("template.md.j2");
 
-/// Steps that a template may take: its instructions, and one for every 64 bytes that it makes. A hundred thousand cells
-/// can be written with them, and no template makes more than a quarter of a gigabyte.
-pub const FUEL: u64 = 4_000_000;
+/// Steps that a template may take: its instructions, and one for every 64 bytes that it makes. The built-in one takes
+/// some thousands; a loop can write tens of thousands of cells, and no template makes a text of more than 64 MB.
+pub const FUEL: u64 = 1_000_000;
 
 /// A template that cannot be used.
 #[derive(Debug, thiserror::Error)]

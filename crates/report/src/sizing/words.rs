@@ -3,7 +3,7 @@
 use policysim_sim::stats::Estimate;
 
 use super::document::Datum;
-use super::facts::{Cell, Figure, Limits};
+use super::facts::{Cell, Figure, Limits, NoticedAt};
 use crate::units::{duration, grouped, hours, percent, percent_figures};
 
 /// What the waits of the second survival curve are called.
@@ -66,7 +66,7 @@ pub(super) fn total(ms: u128) -> Datum {
     Datum::of(hours(ms), ms as f64)
 }
 
-/// `240 s … 6.0 h (n = 113)`, with what is missed.
+/// `240 s [240 s … 241 s] … 6.0 h [5.9 h … -] (n = 113)`, with what is missed.
 pub(super) fn noticed(cell: &Cell) -> Datum {
     let detection = &cell.detection;
     let (Some(p50), Some(p99)) = (detection.p50_ms, detection.p99_ms) else {
@@ -74,7 +74,14 @@ pub(super) fn noticed(cell: &Cell) -> Datum {
     };
     let mut text = format!("{} … {}", duration(p50), duration(p99));
     if detection.source == "measured" {
-        text.push_str(&format!(" (n = {}", grouped(detection.n)));
+        text = format!(
+            "{}{} … {}{} (n = {}",
+            duration(p50),
+            limits(detection.p50),
+            duration(p99),
+            limits(detection.p99),
+            grouped(detection.n)
+        );
         if cell.hung_missed > 0 {
             text.push_str(&format!(", {} missed", grouped(cell.hung_missed)));
         }
@@ -83,6 +90,18 @@ pub(super) fn noticed(cell: &Cell) -> Datum {
         text.push_str(" (the window)");
     }
     Datum::of(text, p50 as f64)
+}
+
+/// The limits of a time, in brackets; nothing where a sweep of before does not tell them.
+fn limits(of: Option<NoticedAt>) -> String {
+    let side = |ms: Option<f64>| ms.map_or_else(dash, |ms| duration(libm::round(ms) as u64));
+    of.map_or_else(String::new, |of| {
+        format!(
+            " [{} … {}]",
+            side(of.interval_ms.lo),
+            side(of.interval_ms.up)
+        )
+    })
 }
 
 pub(super) fn slots(cell: &Cell) -> Datum {

@@ -512,10 +512,16 @@ impl SweepResult {
             if self.is_split() { " held back" } else { "" },
         );
         match &figures.detection {
-            Detection::Measured { p50, .. } => text.push_str(&format!(
-                "; half of the hangs are noticed within {}",
-                p50.value.map_or_else(dash, human)
-            )),
+            Detection::Measured { p50, .. } => {
+                let side = |ms: Option<u64>| ms.map_or_else(dash, human);
+                text.push_str(&format!(
+                    "; half of the hangs are noticed within {} [{} … {}] (n = {})",
+                    side(p50.value),
+                    side(p50.interval.lo),
+                    side(p50.interval.up),
+                    grouped(p50.n)
+                ));
+            }
             Detection::ClosedForm(window) => {
                 text.push_str(&format!(
                     "; a hang is noticed after {}",
@@ -526,7 +532,7 @@ impl SweepResult {
         }
         if let Some(share) = figures.settle_share {
             text.push_str(&format!(
-                " and {} of hangs settle in the wait they begin in",
+                " and {} of hangs settle in the wait they begin in (closed form)",
                 percent(share)
             ));
         }

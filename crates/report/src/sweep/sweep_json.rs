@@ -205,6 +205,10 @@ impl SweepResult {
                 n: cell.detections.total(),
                 p50_ms: p50,
                 p99_ms: p99,
+                p50: match &figures.detection {
+                    Detection::Measured { p50, .. } => Some(*p50),
+                    _ => None,
+                },
                 p99: match &figures.detection {
                     Detection::Measured { p99, .. } => Some(*p99),
                     _ => None,
@@ -546,6 +550,7 @@ struct JsonDetection {
     n: u64,
     p50_ms: Option<u64>,
     p99_ms: Option<u64>,
+    p50: Option<QuantileEstimate>,
     p99: Option<QuantileEstimate>,
 }
 

@@ -4,15 +4,17 @@ mod args;
 mod explore;
 mod gather;
 mod question;
+mod template;
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use policysim_report::html;
 use policysim_report::sizing::explorer::Explorer;
 use policysim_report::sizing::facts::SweepFacts;
-use policysim_report::sizing::{CHARTS, Named, Report, template};
+use policysim_report::sizing::{CHARTS, Named, Report};
 
 use crate::args::GlobalArgs;
 use crate::exit::ExitStatus;
@@ -29,14 +31,11 @@ pub(super) fn run(args: &ReportArgs, global: &GlobalArgs) -> Result<ExitStatus> 
         None => None,
     };
     let template = match &args.template {
-        Some(path) => Some(
-            fs::read_to_string(path)
-                .with_context(|| format!("cannot read the template {}", path.display()))?,
-        ),
+        Some(path) => Some((path, template::read(path)?)),
         None => None,
     };
     // Before the work, so that a place that cannot be written costs none of it.
-    output::check_folder(&args.out)?;
+    output::check_folder(&args.out, &["charts"])?;
     let named = |loaded: policy_file::Loaded| Named {
         name: loaded.name,
         policy: loaded.policy,
@@ -53,11 +52,10 @@ pub(super) fn run(args: &ReportArgs, global: &GlobalArgs) -> Result<ExitStatus> 
             current.map(named),
         )?
     };
-    let markdown = match &template {
-        Some(source) => template::render(source, &report).with_context(|| {
-            let path = args.template.as_deref().unwrap_or_else(|| Path::new(""));
-            format!("template {}", path.display())
-        })?,
+    let report = Arc::new(report);
+    let markdown = match template {
+        Some((path, source)) => template::render(source, &report)
+            .with_context(|| format!("template {}", path.display()))?,
         None => report.to_markdown()?,
     };
     write(&report, markdown, &args.out)?;
