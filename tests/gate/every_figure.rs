@@ -29,6 +29,7 @@ const SWEPT: &[(&str, &str)] = &[
     ("certify.unit_deff", "- how a limit was worked out"),
     ("certify.unresolved", "unresolved_share"),
     ("detection.n", "detected_share"),
+    ("detection.p50", "detection_time"),
     ("detection.p50_ms", "detection_time"),
     ("detection.p99", "detection_time"),
     ("detection.p99_ms", "detection_time"),
