@@ -74,6 +74,28 @@ fn what_a_summary_does_not_hold_is_named() {
     );
 }
 
+/// A report needs no events where a sweep of the summary left its result set.
+#[test]
+fn a_report_is_written_from_a_sweep_of_the_summary() {
+    let place = place();
+    place.run("sweep t.summary --out from-summary --quiet").ok();
+    place.run("sweep telemetry --out from-events --quiet").ok();
+    for set in ["from-summary", "from-events"] {
+        place
+            .run(&format!(
+                "report {set} --policy pi-desktop-0129 --out adr-{set} --quiet"
+            ))
+            .ok();
+    }
+    let cells = |set: &str| place.json(&format!("adr-{set}/report.json"))["sweep"]["cells"].clone();
+    assert!(
+        cells("from-events")
+            .as_array()
+            .is_some_and(|cells| !cells.is_empty())
+    );
+    assert_eq!(cells("from-summary"), cells("from-events"));
+}
+
 #[test]
 fn every_other_command_says_what_a_summary_is() {
     let place = place();

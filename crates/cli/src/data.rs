@@ -134,7 +134,7 @@ pub(crate) fn refuse_results(paths: &[PathBuf]) -> Result<()> {
         let shown = path.display();
         if is_summary(path) {
             bail!(
-                "{shown} is a summary of `policysim gate summarise`, which holds no events: `policysim gate {shown} --policy POLICY --rules FILE` and `policysim sweep {shown}` read it, alone; here the dataset or the logs are needed"
+                "{shown} is a summary of `policysim gate summarise`, which holds no events: `policysim gate {shown} --policy POLICY --rules FILE` and `policysim sweep {shown}` read it, alone, and `policysim sweep {shown} --out DIR` makes what `policysim report DIR` reads; here the dataset or the logs are needed"
             );
         }
         if is_result_set(path) {

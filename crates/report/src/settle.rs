@@ -16,6 +16,7 @@ mod intervals;
 mod settle_json;
 
 pub(crate) use in_sweep::{SWEEP_COLUMNS, sweep_columns, sweep_json, sweep_row, sweep_words};
+pub(crate) use intervals::time;
 
 /// One simulated policy.
 #[derive(Clone, Debug)]

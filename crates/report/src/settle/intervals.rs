@@ -64,7 +64,8 @@ fn sides(interval: Interval<u64>) -> String {
     }
 }
 
-fn time(estimate: &QuantileEstimate) -> String {
+/// A time with its interval.
+pub(crate) fn time(estimate: &QuantileEstimate) -> String {
     format!("{}{}", quantile(estimate), sides(estimate.interval))
 }
 

@@ -15,6 +15,7 @@ use policysim_sim::tally::Tally;
 
 use super::{IDLE_CLOCK, ROWS_SHOWN, SweepResult, dash, ends, rate};
 use crate::gaps::notes::sentence;
+use crate::settle::time;
 use crate::sizing::facts::short_key;
 use crate::table::{Align, Table, one_line};
 use crate::units::{
@@ -174,8 +175,17 @@ impl SweepResult {
             );
         } else {
             let are = are(cell.all.hung);
+            let seen = match &self.figures[focus].detection {
+                Detection::Measured { p50, p99, .. } if p50.n > 0 => format!(
+                    " Those that it notices are seen after {} at p50 and {} at p99 (n = {}); `--format json` has these limits for every cell.",
+                    time(p50),
+                    time(p99),
+                    grouped(p50.n)
+                ),
+                _ => String::new(),
+            };
             remarks.push(format!(
-                "{} {are} known to have hung and {are} in no false-kill rate; cell {} misses {} of them.",
+                "{} {are} known to have hung and {are} in no false-kill rate; cell {} misses {} of them.{seen}",
                 counted(cell.all.hung, "run"),
                 focus + 1,
                 grouped(cell.hung_missed),
@@ -513,12 +523,9 @@ impl SweepResult {
         );
         match &figures.detection {
             Detection::Measured { p50, .. } => {
-                let side = |ms: Option<u64>| ms.map_or_else(dash, human);
                 text.push_str(&format!(
-                    "; half of the hangs are noticed within {} [{} … {}] (n = {})",
-                    side(p50.value),
-                    side(p50.interval.lo),
-                    side(p50.interval.up),
+                    "; half of the hangs are noticed within {} (n = {})",
+                    time(p50),
                     grouped(p50.n)
                 ));
             }
