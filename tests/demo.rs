@@ -98,3 +98,45 @@ fn a_seed_is_used_and_told() {
     }
     assert!(digests[0] != digests[1] && digests[0] != Value::Null);
 }
+
+/// `gaps` and `sweep` tell the same share of silences that reach a window, whatever aborted ones might have become.
+#[test]
+fn aborts_leave_the_same_open_to_both() {
+    let place = Place::new();
+    let between = |text: &str, from: &str, to: &str| {
+        let rest = text.split_once(from).unwrap().1;
+        rest.split_once(to).unwrap().0.replace(['[', ']'], "")
+    };
+    let gaps = place
+        .run("gaps --policy pi-desktop-0129 --format markdown")
+        .ok();
+    let idle = gaps
+        .split_once("idle clock: 154 silences end in an abort")
+        .unwrap()
+        .1;
+    let sweep = place.run("sweep --idle 300s --format markdown").ok();
+    assert_eq!(
+        between(idle, "because it is silent, ", " reach 300"),
+        between(&sweep, "cell 1 kills ", " of gaps"),
+    );
+}
+
+/// A window that is off lets hangs go on for ever: no number stands for that.
+#[test]
+fn a_window_that_is_off_has_no_price() {
+    let place = Place::new();
+    let model = repository().join("data/models/public-2026.toml");
+    place.write("model.toml", fs::read(model).unwrap());
+    place
+        .run("synth run model.toml --population codex --runs 60 --out calm")
+        .ok();
+    let sweep = json(
+        &place
+            .run("sweep calm --base pi-desktop-0166 --idle 60s,300s,off --format json")
+            .ok(),
+    );
+    let focus = &sweep["focus"];
+    assert_eq!(focus["cell"], 3);
+    assert_eq!(focus["cost_ranked"], Value::Null);
+    assert_eq!(focus["costs_more_than"], json("[]"));
+}

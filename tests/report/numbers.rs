@@ -146,7 +146,7 @@ fn texts_show_the_numbers_of_the_json() {
         all_show(&of(row, "work lost"), &[hours("work_lost_ms")]);
         all_show(&of(row, "hang seen p50 … p99 [95 %]"), &seen);
     }
-    let rows = table(&markdown, "newly killed");
+    let rows = table(&markdown, "newly killed falsely or in doubt");
     let compared = &found["runs"]["comparison"];
     let phases = compared["by_phase"].as_array().unwrap();
     let all = std::iter::once(&compared["all"]).chain(phases);

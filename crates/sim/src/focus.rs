@@ -1,18 +1,20 @@
 //! The cell that a sweep is about (the recommended one, else the nearest) with the intervals that only resampling gives.
 
-use policysim_policy::{Millis, Policy};
+use policysim_policy::Policy;
 
 use crate::certify::Evidence;
 use crate::hang_cost::{HangCost, Unaware};
 use crate::look::{Asked, Gaps, LEVELS, Seen, Totals, look, look_at_summary};
-use crate::resampled::{DetectorLimits, SessionCost, SessionCosts, detector_limits_of};
+use crate::resampled::{
+    DetectorLimits, SessionCost, SessionCosts, detector_limits_of, unseen_hang_ms,
+};
 use crate::scan::Scan;
 use crate::stats::bootstrap::{Bootstrap, Resampling};
 use crate::stats::choice::Half;
 use crate::stats::clusters::proxy_levels;
 use crate::stats::traps::Heap;
 use crate::summary::{NeedsEvents, Summary};
-use crate::sweep::{Question, Swept, settling_lag};
+use crate::sweep::{Question, Swept};
 
 /// What the focus cell is compared with on cost.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -183,9 +185,7 @@ fn resampled(
             hung: totals.hung,
             slot_lost_ms: totals.costs[index].slot_lost_ms,
         };
-        let policy = asked.policies[index];
-        let window = policy.idle.window.unwrap_or(Millis::MAX);
-        let unseen_ms = window.plus(settling_lag(policy)).as_u64();
+        let unseen_ms = unseen_hang_ms(asked.policies[index]);
         let hang_ms = match index.checked_sub(1).map(|rival| rivals[rival].0) {
             None => found.unaware.of_cell(cell),
             Some(Rival::Base) => found.unaware.of_base(),

@@ -222,7 +222,7 @@ pub struct Recorded {
     pub truncation: Option<Truncation>,
     /// Silences in which runs were aborted.
     aborted_ms: Counts,
-    /// All other gaps: ended, and cut.
+    /// All other gaps of runs that live: ended, and cut. A hang is no gap.
     ended: Counts,
     cut: Counts,
 }
@@ -247,7 +247,7 @@ pub fn recorded(fleet: &Fleet, policy: &Policy, given: Option<Millis>) -> Record
             RecordedEnd::Aborted if open_ms > 0 => found.aborted_ms.add(open_ms, 1),
             _ => {}
         }
-        if open_ms > 0 && run.end != RecordedEnd::Aborted {
+        if open_ms > 0 && !matches!(run.end, RecordedEnd::Aborted | RecordedEnd::Hung) {
             found.cut.add(open_ms, 1);
         }
     }

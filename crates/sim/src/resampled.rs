@@ -45,15 +45,17 @@ pub struct SessionCost {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SessionCosts {
     sessions: Vec<SessionCost>,
-    /// What a hang costs where no run is labelled as one: the window and its settling lag.
-    unseen_hang_ms: u64,
+    /// What a hang costs where no run is labelled as one: the window and its settling lag; `None` without a window, as
+    /// nothing tells then when it ends.
+    unseen_hang_ms: Option<u64>,
     /// What a hang costs whatever the record's hung runs lost.
     known_hang_ms: Option<u64>,
 }
 
 impl SessionCosts {
-    /// Costs already summed by session; `unseen_hang_ms` prices a hang where a draw holds none.
-    pub const fn new(sessions: Vec<SessionCost>, unseen_hang_ms: u64) -> Self {
+    /// Costs already summed by session; `unseen_hang_ms` prices a hang where a draw holds none. Without it such a draw
+    /// has no cost.
+    pub const fn new(sessions: Vec<SessionCost>, unseen_hang_ms: Option<u64>) -> Self {
         Self {
             sessions,
             unseen_hang_ms,
@@ -80,7 +82,8 @@ impl SessionCosts {
         self.sessions.is_empty()
     }
 
-    /// Cost per run of the sessions at those indices at a hang rate, ms; `None` without a run.
+    /// Cost per run of the sessions at those indices at a hang rate, ms; `None` without a run, or without a price for
+    /// hangs.
     fn of_draw(&self, draw: &[usize], hang_rate: f64) -> Option<f64> {
         let mut sum = SessionCost::default();
         for session in draw.iter().map(|&index| self.sessions[index]) {
@@ -91,7 +94,7 @@ impl SessionCosts {
         }
         let hang_ms = match (self.known_hang_ms, sum.hung) {
             (Some(ms), _) => ms as f64,
-            (None, 0) => self.unseen_hang_ms as f64,
+            (None, 0) => self.unseen_hang_ms? as f64,
             // whole milliseconds, as `hang_cost` compares them
             (None, hung) => (sum.slot_lost_ms / u128::from(hung)) as f64,
         };
@@ -101,7 +104,7 @@ impl SessionCosts {
         })
     }
 
-    /// Cost per run at a hang rate, ms; `None` without a run.
+    /// Cost per run at a hang rate, ms; `None` without a run, or where nothing tells when a hang ends.
     pub fn per_run_ms(&self, hang_rate: f64) -> Option<f64> {
         let all: Vec<usize> = (0..self.len()).collect();
         self.of_draw(&all, hang_rate)
@@ -181,8 +184,13 @@ pub fn session_costs(
             sum
         })
         .collect();
-    let window = policy.idle.window.unwrap_or(Millis::MAX);
-    SessionCosts::new(sessions, window.plus(settling_lag(policy)).as_u64())
+    SessionCosts::new(sessions, unseen_hang_ms(policy))
+}
+
+/// When a hang outside an open tool is noticed and settled at the latest; `None` without an idle window.
+pub(crate) fn unseen_hang_ms(policy: &Policy) -> Option<u64> {
+    let window = policy.idle.window?;
+    Some(window.plus(settling_lag(policy)).as_u64())
 }
 
 fn add_cost(sum: &mut SessionCost, policy: &Policy, restart: Millis, run: &Run, symbols: &Symbols) {
@@ -353,13 +361,16 @@ mod tests {
 
     #[test]
     fn a_cost_is_a_mean_over_runs_and_one_over_hangs() {
-        let costs = SessionCosts::new(vec![session(3, 600, 1, 50), session(1, 0, 1, 150)], 9);
+        let costs = SessionCosts::new(vec![session(3, 600, 1, 50), session(1, 0, 1, 150)], Some(9));
         // 0.75 x 600 / 4 + 0.25 x 200 / 2
         assert_eq!(costs.per_run_ms(0.25), Some(137.5));
-        let calm = SessionCosts::new(vec![session(4, 600, 0, 0)], 300);
+        let calm = SessionCosts::new(vec![session(4, 600, 0, 0)], Some(300));
         // no labelled hang: the window prices one
         assert_eq!(calm.per_run_ms(0.5), Some(225.0));
-        assert_eq!(SessionCosts::new(Vec::new(), 9).per_run_ms(0.5), None);
+        // nor a window: nothing prices it
+        let endless = SessionCosts::new(vec![session(4, 600, 0, 0)], None);
+        assert_eq!(endless.per_run_ms(0.5), None);
+        assert_eq!(SessionCosts::new(Vec::new(), Some(9)).per_run_ms(0.5), None);
     }
 
     #[test]
@@ -371,7 +382,10 @@ mod tests {
             .iter()
             .map(|cost| session(2, cost.false_kill_cost_ms + 20, 1, 300))
             .collect();
-        let (cheap, dear) = (SessionCosts::new(sessions, 0), SessionCosts::new(dearer, 0));
+        let (cheap, dear) = (
+            SessionCosts::new(sessions, Some(0)),
+            SessionCosts::new(dearer, Some(0)),
+        );
         // 20 ms more per two runs in every session: 10 ms per run in every draw, and half of that at a rate of 1/2
         let found = dear.difference(&cheap, 0.5, HOW).interval;
         assert!((found.lo.unwrap() - 5.0).abs() < 1e-6 && (found.up.unwrap() - 5.0).abs() < 1e-6);
@@ -381,7 +395,7 @@ mod tests {
 
     #[test]
     fn one_session_has_no_interval() {
-        let costs = SessionCosts::new(vec![session(3, 600, 1, 50)], 9);
+        let costs = SessionCosts::new(vec![session(3, 600, 1, 50)], Some(9));
         assert_eq!(costs.interval(0.1, HOW).interval, Interval::none());
         let found = detector_limits(&[vec![20, 30, 50]], 50, HOW);
         assert_eq!(found.per_gap_rate.estimate.interval, Interval::none());
@@ -392,7 +406,7 @@ mod tests {
     fn a_few_kills_have_no_spread() {
         let costs = |kills: usize| {
             let sessions = (0..40).map(|index| session(2, u128::from(index < kills) * 900, 0, 0));
-            SessionCosts::new(sessions.collect(), 300)
+            SessionCosts::new(sessions.collect(), Some(300))
         };
         let reason = |have| Some(Reason::FewSessions { have, need: 5 });
         assert_eq!(costs(0).interval(0.1, HOW).reason, reason(0));

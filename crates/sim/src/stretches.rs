@@ -79,7 +79,7 @@ pub struct Stretches {
     /// Runs not labelled as hung by their number of gaps, and by the longest of those that have one.
     gaps_per_run: Lengths,
     longest: Lengths,
-    /// The silences in which records end, of runs recorded as killed, as aborted, and of all but the aborted; where there
+    /// The silences in which records end, of runs recorded as killed, as aborted, and of all but those and the hung; where there
     /// is none, killed runs count 0.
     killed_ms: Lengths,
     aborted_ms: Lengths,
@@ -250,7 +250,7 @@ impl Stretches {
             RecordedEnd::Aborted if open_ms > 0 => self.aborted_ms.add(open_ms, 1),
             _ => {}
         }
-        if open_ms > 0 && head.end != RecordedEnd::Aborted {
+        if open_ms > 0 && !matches!(head.end, RecordedEnd::Aborted | RecordedEnd::Hung) {
             self.open_ms.add(open_ms, 1);
         }
     }
@@ -337,7 +337,7 @@ impl Stretches {
         self.aborted_ms.counts()
     }
 
-    /// Runs not aborted by the silence in which their record ends.
+    /// Runs neither aborted nor hung by the silence in which their record ends.
     pub fn open_ms(&self) -> Counts {
         self.open_ms.counts()
     }

@@ -183,11 +183,13 @@ fn draw(args: &SynthRunArgs, seed: u64) -> Result<ExitStatus> {
             .populations()
             .flat_map(|one| one.caveats().iter().cloned()),
     );
+    let population = args.population.as_deref();
+    let population = population.map_or_else(String::new, |name| format!(" --population {name}"));
     let strata = if args.strata { " --strata" } else { "" };
     let origin = [
         (
             "command",
-            format!("synth run --runs {runs} --seed {seed}{strata}"),
+            format!("synth run{population} --runs {runs} --seed {seed}{strata}"),
         ),
         ("model", model.name().to_owned()),
         ("model_source", model.source().to_owned()),

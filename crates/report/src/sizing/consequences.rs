@@ -348,7 +348,7 @@ impl Report {
         }
         section.add(Block::List(items));
         section.say(
-            Prose::new("The first two as a file that ")
+            Prose::new("The rate, the window and the absence of contradictions as a file that ")
                 .code("policysim gate --rules FILE")
                 .text(" holds the policy and the next record against:"),
         );

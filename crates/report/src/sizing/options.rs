@@ -154,7 +154,7 @@ pub(super) fn verdict(cell: &Cell) -> String {
     match certify.place.as_str() {
         "not_asked" => "no rate was asked for".to_owned(),
         "certified" => format!("certified on {runs}"),
-        "not_reached" => "not tested: a larger window failed".to_owned(),
+        "not_reached" => "not tested: a larger window did not pass".to_owned(),
         "not_selected" => "not tested: other settings were preferred".to_owned(),
         _ => match certify.runs_needed {
             Some(needed) => format!("{} on {runs}, needs {}", certify.decision, grouped(needed)),

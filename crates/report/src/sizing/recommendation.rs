@@ -90,7 +90,7 @@ impl Report {
 
     fn compared(&self, section: &mut Section, found: &Comparison, current: &str) {
         section.say(Prose::new(format!(
-            "Of {}, {} {} newly killed by {} and {} newly spared; {} {} killed by both, unresolved kills counted everywhere. {}",
+            "Of {}, {} {} newly killed falsely or in doubt by {} and {} newly spared; {} {} killed so by both. Kills that the record confirms, because the run failed anyway, are no part of this{}. {}",
             counted(found.all.counts.runs, "run"),
             grouped(found.all.counts.only_second),
             are(found.all.counts.only_second),
@@ -98,6 +98,7 @@ impl Report {
             grouped(found.all.counts.only_first),
             grouped(found.killed_by_both),
             are(found.killed_by_both),
+            self.candidate_cell.map(|number| self.facts.sweep.cell(number).true_kills).filter(|&kills| kills > 0).map_or_else(String::new, |kills| format!(" ({} by the candidate)", grouped(kills))),
             if found.nested {
                 format!("It differs from {current} in nothing but the idle window, so that the sign of the difference is known and its size alone is estimated.")
             } else {
@@ -112,7 +113,11 @@ impl Report {
             ),
             &[
                 ("open at the firing", Align::Left, None),
-                ("newly killed", Align::Right, Some("false-kill")),
+                (
+                    "newly killed\nfalsely or in doubt",
+                    Align::Right,
+                    Some("false-kill"),
+                ),
                 ("newly spared", Align::Right, Some("false-kill")),
                 (
                     "current minus candidate\n[95 %]",

@@ -236,7 +236,7 @@ impl SweepResult {
             format!("[{} … {}] % of runs, nested windows", side(near), side(far))
         };
         Some(format!(
-            "Cell {} against {} as it stands: {} newly killed, {} newly spared ({test}).",
+            "Cell {} against {} as it stands: {} newly killed falsely or in doubt, {} newly spared ({test}).",
             focus + 1,
             self.base,
             counted(pairs.only_second, "run"),
