@@ -72,6 +72,38 @@ fn recorded_under_60_s() -> Place {
     table.place()
 }
 
+/// BR-96 as samples: cut ones are in no distribution, so that the limit at which they were cut is named and held.
+#[test]
+fn br_96_samples_that_were_cut_at_a_limit_certify_nothing() {
+    let place = Place::new();
+    let mut table = "kind,duration_ms,censored,run\n".to_owned();
+    for (times, ms, censored) in [
+        (900, 5_000, false),
+        (60, 30_000, false),
+        (10, 58_000, false),
+        (30, 60_000, true),
+    ] {
+        for n in 0..times {
+            table.push_str(&format!("pre_token,{ms},{censored},r{ms}-{n}\n"));
+        }
+    }
+    place.write("waits.csv", table);
+    let found = json(
+        &place
+            .run("sweep waits.csv --idle 30s,60s,90s,300s --format json")
+            .ok(),
+    );
+    assert_eq!(found["recorded"]["idle_limit_ms"], 60_000, "{found:#}");
+    assert_eq!(found["recommendation"], Value::Null);
+    let text = place.run("sweep waits.csv --idle 60s,300s").ok();
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        flat.contains("30 samples were cut, and stand in no distribution: most of them at 60 s"),
+        "{flat}"
+    );
+    assert!(flat.contains("No recommendation"), "{flat}");
+}
+
 #[test]
 fn br_96_a_window_above_the_recorded_limit_is_not_identifiable() {
     let place = recorded_under_60_s();

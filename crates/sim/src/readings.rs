@@ -295,7 +295,7 @@ impl Recorded {
 }
 
 /// The shortest of the silences before kills that lie near their median, where they are the most.
-fn one_limit(killed_ms: &Counts) -> Option<u64> {
+pub(crate) fn one_limit(killed_ms: &Counts) -> Option<u64> {
     let silences: Counts = killed_ms.iter().filter(|&(ms, _)| ms > 0).collect();
     let mut before = 0;
     let (median, _) = silences.iter().find(|&(_, runs)| {

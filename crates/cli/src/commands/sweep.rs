@@ -67,7 +67,7 @@ pub(super) struct Question<'a> {
 
 /// Sweeps and prints the cells, or names the runs that one of them kills.
 pub(super) fn run(args: &SweepArgs, global: &GlobalArgs) -> Result<ExitStatus> {
-    let question = question(args, global)?;
+    let mut question = question(args, global)?;
     if let [path] = &args.data.data[..]
         && summary_file::is_one(path)
     {
@@ -75,7 +75,9 @@ pub(super) fn run(args: &SweepArgs, global: &GlobalArgs) -> Result<ExitStatus> {
     }
     let opened = data::open_runs(&args.data, global)?;
     let loaded = if opened.samples_only {
-        Some(super::synth::resampled(&opened.load()?, global)?)
+        let (runs, cut_at) = super::synth::resampled(&opened.load()?, global)?;
+        question.recorded_idle = question.recorded_idle.or(cut_at);
+        Some(runs)
     } else if args.settle || args.list_kills.is_some() {
         Some(opened.load()?)
     } else {

@@ -5,7 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use policysim_report::units::{are, counted, grouped};
+use policysim_policy::Millis;
+use policysim_report::units::{are, counted, duration, grouped, were};
 use policysim_sim::synth::fit::{Fitted, SMALL, fit, fit_samples};
 use policysim_sim::synth::{Generator, Model, Options, Sampling};
 use policysim_telemetry::{DatasetWriter, Manifest};
@@ -72,8 +73,12 @@ fn fitted(args: &SynthFitArgs, global: &GlobalArgs) -> Result<ExitStatus> {
     Ok(ExitStatus::Success)
 }
 
-/// Whole runs drawn from a model of samples, as many as the samples are worth, and the words that say so.
-pub(super) fn resampled(samples: &data::Loaded, global: &GlobalArgs) -> Result<data::Loaded> {
+/// Whole runs drawn from a model of samples, as many as the samples are worth, and the words that say so; with the limit
+/// at which the samples seem to have been cut.
+pub(super) fn resampled(
+    samples: &data::Loaded,
+    global: &GlobalArgs,
+) -> Result<(data::Loaded, Option<Millis>)> {
     let shown = &samples.header.name;
     let found = fit_samples(&samples.fleet, "samples", shown)
         .with_context(|| format!("cannot resample runs from {shown}"))?;
@@ -98,6 +103,17 @@ pub(super) fn resampled(samples: &data::Loaded, global: &GlobalArgs) -> Result<d
             "as many as the samples name"
         },
     )];
+    if found.censored > 0 {
+        header.caveats.push(format!(
+            "{} {} cut, and stand in no distribution: {}.",
+            counted(found.censored, "sample"),
+            were(found.censored),
+            match found.limit_ms {
+                Some(ms) => format!("most of them at {}, which is taken as the limit in force at recording, beyond which nothing is known", duration(ms)),
+                None => "long waits are missing, so that rates of false kills are too low".to_owned(),
+            }
+        ));
+    }
     output::say(
         global.quiet,
         &format!(
@@ -106,11 +122,12 @@ pub(super) fn resampled(samples: &data::Loaded, global: &GlobalArgs) -> Result<d
             are(found.runs)
         ),
     );
-    Ok(data::Loaded {
+    let loaded = data::Loaded {
         fleet,
         header,
         samples_only: false,
-    })
+    };
+    Ok((loaded, found.limit_ms.map(Millis::new)))
 }
 
 /// A fitted model as TOML, with where it comes from on its first lines.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::material::{Material, RunWaits, Scored};
 use super::{Fitted, document};
+use crate::readings::one_limit;
 use crate::run::{EventFlags, Fleet, WaitKind};
 use crate::stats::Counts;
 use crate::synth::ModelError;
@@ -22,6 +23,9 @@ pub struct FittedSamples {
     pub assumed_turns: bool,
     /// Cut samples, which are in no distribution.
     pub censored: u64,
+    /// The one length at which most waits for the model were cut, ms, where none was seen to end later: a limit that was
+    /// in force at recording.
+    pub limit_ms: Option<u64>,
 }
 
 /// Fits a model called `name` to samples, one row outside any run each, named by the run that they came from.
@@ -31,13 +35,19 @@ pub struct FittedSamples {
 pub fn fit_samples(fleet: &Fleet, name: &str, source: &str) -> Result<FittedSamples, ModelError> {
     let mut material = Material::default();
     let mut by_run: BTreeMap<&str, RunWaits> = BTreeMap::new();
-    let mut censored = 0;
+    let (mut censored, mut cut_ms, mut longest_ms) = (0, Counts::default(), 0);
     for row in &fleet.runs {
         for event in &row.events {
             let Some(wait) = event.wait else { continue };
             if event.flags.has(EventFlags::CENSORED) {
                 censored += 1;
+                if !pauses(wait.kind) {
+                    cut_ms.add(wait.ms, 1);
+                }
                 continue;
+            }
+            if !pauses(wait.kind) {
+                longest_ms = longest_ms.max(wait.ms);
             }
             material.waits.entry(wait.kind).or_default().add(wait.ms, 1);
             let run = by_run.entry(&row.name).or_insert_with(|| RunWaits {
@@ -96,10 +106,15 @@ pub fn fit_samples(fleet: &Fleet, name: &str, source: &str) -> Result<FittedSamp
         material.streamed = material.runs;
     }
     let runs = material.runs;
-    let about = format!(
+    let mut about = format!(
         "Fitted to {} samples without their order, worth {runs} runs.",
         material.waits.values().map(Counts::total).sum::<u64>()
     );
+    if censored > 0 {
+        about.push_str(&format!(
+            " {censored} cut samples are in no distribution, so that long waits are missing."
+        ));
+    }
     let mut by_harness = BTreeMap::from([("samples".to_owned(), material)]);
     let fitted = document(name, source, about, &mut by_harness, 0)?;
     Ok(FittedSamples {
@@ -107,7 +122,20 @@ pub fn fit_samples(fleet: &Fleet, name: &str, source: &str) -> Result<FittedSamp
         runs,
         assumed_turns: !named,
         censored,
+        limit_ms: one_limit(&cut_ms).filter(|&limit_ms| longest_ms <= limit_ms),
     })
+}
+
+/// Whether a wait of that kind is one that idle clocks commonly pause for.
+const fn pauses(kind: WaitKind) -> bool {
+    matches!(
+        kind,
+        WaitKind::Tool
+            | WaitKind::ToolEscalated
+            | WaitKind::Subagent
+            | WaitKind::Human
+            | WaitKind::Approval
+    )
 }
 
 fn of_kind(material: &Material, kinds: &[WaitKind]) -> u64 {
