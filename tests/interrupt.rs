@@ -87,6 +87,50 @@ fn an_interrupted_import_leaves_no_dataset_and_no_temporary_folder() {
     }
 }
 
+/// Once the data are open nobody looks at a flag any more: the first interrupt ends the command.
+#[test]
+fn an_interrupt_ends_a_command_on_a_dataset() {
+    for signal in ["-INT", "-TERM"] {
+        let place = fleet::place();
+        let line = "sweep telemetry --idle 1ms..100s/1ms --verify 100000000 --quiet";
+        let mut command = place.command(crate::POLICYSIM);
+        command.args(line.split(' '));
+        let mut child = command.spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(1_500));
+        let told = std::process::Command::new("kill")
+            .args([signal, &child.id().to_string()])
+            .status()
+            .unwrap();
+        assert!(told.success());
+        let status = child.wait().unwrap();
+        assert!(!status.success(), "{signal}: {status}");
+    }
+}
+
+/// A log cannot be made again: nothing is written where the command reads.
+#[test]
+fn no_command_writes_over_what_it_reads() {
+    let place = fleet::place();
+    place.write("p.toml", "idle = \"60s\"\n");
+    place.write("r.toml", "[[rule]]\ncheck = \"all\"\n");
+    place.write("report.md", "{{ title }}\n");
+    let before = files(place.0.path());
+    for line in [
+        "gate summarise fleet.csv --policy p.toml --out fleet.csv",
+        "gate summarise fleet.csv --policy p.toml --out p.toml",
+        "gate fleet.csv --policy p.toml --rules r.toml --format junit=r.toml",
+        "gate fleet.csv --policy p.toml --rules r.toml --format json=./fleet.csv",
+        "report fleet.csv --policy p.toml --template report.md --out .",
+    ] {
+        let error = place.run(line).error();
+        assert!(
+            error.contains("the command reads that file"),
+            "{line}: {error}"
+        );
+    }
+    assert!(files(place.0.path()) == before);
+}
+
 #[test]
 fn an_interrupted_import_leaves_the_dataset_that_it_was_to_replace() {
     let place = fleet::place();

@@ -346,7 +346,7 @@ fn a_template_without_an_end_is_one_error() {
         ),
         (
             "doubles.md",
-            "{% set of = namespace(x=title) %}{% for a in range(64) %}{% set of.x = of.x ~ of.x %}{% endfor %}{{ of.x }}",
+            "{% macro of(x, n) %}{% if n > 0 %}{{ of(x ~ x, n - 1) }}{% else %}{{ x }}{% endif %}{% endmacro %}{{ of(title, 64) }}",
         ),
         (
             "repeats.md",
@@ -406,7 +406,7 @@ fn a_template_that_doubles_a_list_ends() {
     let place = fleet::place();
     place.write(
         "lists.md",
-        "{% set of = namespace(x=[1]) %}{% for a in range(64) %}{% set of.x = of.x + of.x %}{% endfor %}{{ of.x|length }}",
+        "{% macro of(x, n) %}{% if n > 0 %}{{ of(x + x, n - 1) }}{% else %}{{ x|length }}{% endif %}{% endmacro %}{{ of([1], 64) }}",
     );
     let error = place.run(&format!("{LINE} --template lists.md")).error();
     assert!(
@@ -414,6 +414,19 @@ fn a_template_that_doubles_a_list_ends() {
         "{error}"
     );
     assert!(error.contains("does it double a list?"), "{error}");
+    assert!(!place.path("adr").exists());
+}
+
+/// What holds itself can be neither shown nor compared in any stack, so that nothing can be made to.
+#[test]
+fn a_template_cannot_hold_a_value_within_itself() {
+    let place = fleet::place();
+    place.write(
+        "self.md",
+        "{% set of = namespace() %}{% set of.a = of %}{{ of }}",
+    );
+    let error = place.run(&format!("{LINE} --template self.md")).error();
+    assert!(error.contains("namespace() is not offered"), "{error}");
     assert!(!place.path("adr").exists());
 }
 

@@ -1,8 +1,8 @@
 //! From what a command line names to runs in memory: a dataset, logs, the word `local`, or the demo.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, Result, bail};
 use jiff::Timestamp;
@@ -19,6 +19,7 @@ use policysim_telemetry::{
 };
 
 use crate::args::{DataArgs, GlobalArgs, ReadArgs};
+use crate::given;
 use crate::output::say;
 use crate::progress::Bar;
 use crate::summary_file::is_one as is_summary;
@@ -157,6 +158,7 @@ fn open(args: &DataArgs, global: &GlobalArgs) -> Result<(Dataset, String)> {
             .context("the embedded demo does not read")?;
         return Ok((dataset, "demo".to_owned()));
     }
+    args.data.iter().for_each(|path| given::keep(path));
     let cancel = on_interrupt()?;
     let name = shown_name(&args.data);
     let dataset = match Arguments::tell(&args.data)? {
@@ -179,6 +181,7 @@ fn open(args: &DataArgs, global: &GlobalArgs) -> Result<(Dataset, String)> {
             dataset?
         }
     };
+    interrupts_end(&cancel)?;
     Ok((dataset, name))
 }
 
@@ -228,9 +231,17 @@ pub(crate) fn say_local(inputs: &Inputs, global: &GlobalArgs) {
     }
 }
 
-/// A flag that an interrupt from the keyboard raises.
+/// The flag of [`on_interrupt`], of which there is one: whoever listened first is not to swallow the interrupt of whoever
+/// does later.
+static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
+/// A flag that an interrupt from the keyboard raises, until [`interrupts_end`].
 pub(crate) fn on_interrupt() -> Result<Arc<AtomicBool>> {
-    let cancel = Arc::new(AtomicBool::new(false));
+    if let Some(cancel) = INTERRUPTED.get() {
+        cancel.store(false, Ordering::Relaxed);
+        return Ok(Arc::clone(cancel));
+    }
+    let cancel = Arc::clone(INTERRUPTED.get_or_init(Arc::default));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         // The second one ends the process at once, whatever it is doing.
         signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&cancel))
@@ -238,6 +249,17 @@ pub(crate) fn on_interrupt() -> Result<Arc<AtomicBool>> {
             .context("cannot listen to interrupts")?;
     }
     Ok(cancel)
+}
+
+/// Nobody looks at the flag from here on, so that the next interrupt ends the process at once.
+///
+/// # Errors
+/// When one has come and was not heeded.
+pub(crate) fn interrupts_end(cancel: &AtomicBool) -> Result<()> {
+    if cancel.swap(true, Ordering::Relaxed) {
+        bail!("interrupted; nothing was written");
+    }
+    Ok(())
 }
 
 /// The import that the reading options ask for.

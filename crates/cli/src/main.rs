@@ -5,6 +5,7 @@ mod commands;
 mod conform;
 mod data;
 mod exit;
+mod given;
 mod output;
 mod policy_file;
 mod progress;

@@ -4,10 +4,11 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use policysim_report::table::one_line;
 
 use crate::exit::ExitStatus;
+use crate::given;
 
 mod set;
 
@@ -91,6 +92,7 @@ pub(crate) fn unreadable(error: &clap::Error) -> ExitStatus {
 ///
 /// A link is followed to what it stands for. A pipe or a device is written to as it is: a rename would replace it.
 pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
+    refuse_given(path)?;
     let write = || -> io::Result<()> {
         let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
@@ -105,6 +107,17 @@ pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
         Ok(())
     };
     write().with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Refuses to write over what the command reads.
+pub(crate) fn refuse_given(path: &Path) -> Result<()> {
+    if given::is_kept(path) {
+        bail!(
+            "cannot write {}: the command reads that file, expected another place",
+            path.display()
+        );
+    }
+    Ok(())
 }
 
 /// A temporary file that ends up with the permissions of any new file.

@@ -1,6 +1,5 @@
 //! From what a command line names to a policy: a preset, a policy file, or a harness's own settings.
 
-use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
@@ -9,6 +8,7 @@ use policysim_policy::{Policy, PolicyError, nearest};
 use policysim_sim::grid;
 
 use crate::args::GlobalArgs;
+use crate::given;
 use crate::output::say;
 
 mod dialect;
@@ -165,7 +165,7 @@ impl Loaded {
 }
 
 fn read(path: &str) -> Result<String> {
-    fs::read_to_string(path).with_context(|| format!("cannot read policy file {path}"))
+    given::read_text(path).with_context(|| format!("cannot read policy file {path}"))
 }
 
 fn looks_like_a_path(spec: &str) -> bool {

@@ -1,6 +1,5 @@
 //! Reads a rules document from TOML, keeping the line of every rule.
 
-use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -18,6 +17,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::commands::sweep::rate;
+use crate::given;
 use crate::policy_file::{self, Fault, convert, line_of};
 
 mod fields;
@@ -36,8 +36,7 @@ pub(crate) use schema::schema;
 /// One line with the file, the line, the key, what was found and what was expected.
 pub(crate) fn load(path: &Path) -> Result<Rules> {
     let shown = path.display().to_string();
-    let text =
-        fs::read_to_string(path).with_context(|| format!("cannot read rules file {shown}"))?;
+    let text = given::read_text(path).with_context(|| format!("cannot read rules file {shown}"))?;
     let folder = path.parent().unwrap_or(Path::new(""));
     parse(&text, folder).map_err(|fault| fault.in_file(&shown))
 }

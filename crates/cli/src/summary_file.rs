@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::args::GlobalArgs;
 use crate::commands::gate::SummaryArgs;
 use crate::exit::ExitStatus;
-use crate::{data, output, policy_file};
+use crate::{data, given, output, policy_file};
 
 /// How such a file begins, whatever its version.
 const START: &[u8] = b"{\"policysim_summary\":";
@@ -76,6 +76,7 @@ pub(crate) fn is_one(path: &Path) -> bool {
 /// When it does not read, or was cut or changed.
 pub(crate) fn read(path: &Path) -> Result<SummaryFile> {
     let shown = path.display();
+    given::keep(path);
     let bytes = fs::read(path).with_context(|| format!("cannot read {shown}"))?;
     let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else {
         bail!("{shown}: the summary is cut: write it again from the events");

@@ -1,7 +1,6 @@
 //! `policysim synth`: a model from runs or samples, and runs from a model.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -13,7 +12,7 @@ use policysim_telemetry::{DatasetWriter, Manifest};
 
 use crate::args::GlobalArgs;
 use crate::exit::ExitStatus;
-use crate::{data, output};
+use crate::{data, given, output};
 
 pub(crate) mod args;
 
@@ -36,7 +35,7 @@ pub(super) fn run(args: &SynthArgs, global: &GlobalArgs) -> Result<ExitStatus> {
 /// One line that names the file, and the place where it does not read.
 pub(super) fn load_model(path: &Path) -> Result<Model> {
     let shown = path.display();
-    let text = fs::read_to_string(path).with_context(|| format!("cannot read model {shown}"))?;
+    let text = given::read_text(path).with_context(|| format!("cannot read model {shown}"))?;
     toml::from_str(&text).with_context(|| format!("model {shown}"))
 }
 

@@ -59,6 +59,7 @@ impl FileSet {
             return fs::rename(&new, &place.folder).with_context(failed);
         }
         for (name, _) in &self.files {
+            super::refuse_given(&place.folder.join(name))?;
             check_below(&place.folder, name.parent().unwrap_or(Path::new("")))?;
         }
         let steps = self.steps(&place, &new)?;

@@ -300,7 +300,7 @@ fn every_kind_reads() {
 #[test]
 fn the_readme_tells_every_metric() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
-    let readme = fs::read_to_string(path).unwrap();
+    let readme = std::fs::read_to_string(path).unwrap();
     for metric in Metric::all() {
         let name = metric.name();
         let told = match metric {
@@ -327,6 +327,6 @@ fn the_committed_schema_is_up_to_date() {
         "/../../data/schema/gate-rules.schema.json"
     );
     let committed: serde_json::Value =
-        serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+        serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     assert_eq!(committed, schema());
 }

@@ -15,8 +15,8 @@
 //! Sections are Markdown already and are not escaped again; values of `report` come from logs and should pass through
 //! the filter `md`. A template that takes more than [`FUEL`] steps is stopped.
 
-use minijinja::value::Serde;
-use minijinja::{Environment, ErrorKind, UndefinedBehavior, Value, context};
+use minijinja::value::{Kwargs, Rest, Serde};
+use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior, Value, context};
 use serde::Serialize;
 
 use super::Report;
@@ -77,6 +77,16 @@ pub fn render(source: &str, report: &Report) -> Result<String, TemplateError> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_fuel(Some(FUEL));
+    // What it makes is the one value that can hold itself: showing or comparing that would never end.
+    environment.add_function(
+        "namespace",
+        |_: Rest<Value>, _: Kwargs| -> Result<Value, Error> {
+            Err(Error::new(
+                ErrorKind::InvalidOperation,
+                "namespace() is not offered here, expected `set`",
+            ))
+        },
+    );
     environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
     environment.add_filter("md", |words: String| marked_down(&words));
     environment

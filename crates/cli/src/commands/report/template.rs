@@ -17,7 +17,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use policysim_report::sizing::{Report, template};
 use policysim_report::units::bytes;
 
-use crate::data;
+use crate::{data, given};
 
 /// The longest template, in bytes.
 const LONGEST: u64 = 128 << 10;
@@ -39,6 +39,7 @@ const MOST_PAUSES: u32 = 3_000;
 
 /// Reads a template: of a device or a pipe, no more than the longest one has.
 pub(super) fn read(path: &Path) -> Result<String> {
+    given::keep(path);
     let mut text = Vec::new();
     File::open(path)
         .and_then(|file| file.take(LONGEST + 1).read_to_end(&mut text))
@@ -71,7 +72,10 @@ pub(super) fn render(source: String, report: &Arc<Report>) -> Result<String> {
         .with_context(|| format!("cannot set up {} of stack", bytes(STACK as u64)))?;
     for _ in 0..MOST_PAUSES {
         match receive.recv_timeout(PAUSE) {
-            Ok(rendered) => return Ok(rendered?),
+            Ok(rendered) => {
+                data::interrupts_end(&interrupted)?;
+                return Ok(rendered?);
+            }
             Err(RecvTimeoutError::Disconnected) => bail!("it could not be rendered"),
             Err(RecvTimeoutError::Timeout) => {}
         }
