@@ -413,7 +413,7 @@ pub fn fisher_exact(k1: u64, n1: u64, k2: u64, n2: u64) -> f64 {
 pub struct TailRatio {
     /// The baseline's quantile, in ms.
     pub level_ms: Option<u64>,
-    /// Exceedance of that level now over that of the baseline.
+    /// Exceedance of that level now over that of the baseline; of its being reached, where nothing in the baseline is longer.
     pub ratio: Option<f64>,
     /// Session-bootstrap interval.
     pub interval: Interval,
@@ -440,8 +440,12 @@ pub fn tail_ratio<S: AsRef<[u64]> + Sync>(
             interval: Interval::none(),
         };
     };
+    // Where the quantile is the longest gap of the baseline (the last step of a retry schedule), nothing exceeds it and
+    // the share that reaches it is compared.
+    let reached = pooled.last() == Some(&level);
     let count = |gaps: &S| {
-        let above = gaps.as_ref().iter().filter(|&&gap| gap > level).count() as u64;
+        let beyond = |&&gap: &&u64| gap > level || (reached && gap == level);
+        let above = gaps.as_ref().iter().filter(beyond).count() as u64;
         (above, gaps.as_ref().len() as u64)
     };
     let counts: Vec<(u64, u64)> = before.iter().chain(after).map(count).collect();
@@ -562,6 +566,28 @@ mod tests {
         (0..count)
             .map(|_| (0..20).map(|_| gap()).collect())
             .collect()
+    }
+
+    /// A schedule's last step is its p99 and its longest: that it is as common as before can be told.
+    #[test]
+    fn a_schedule_that_did_not_change_is_stable() {
+        // per session 2, 4 and 8 s in halving shares: one in fourteen reaches the last step
+        let schedule: Vec<Vec<u64>> = (0..400)
+            .map(|_| [vec![2_000; 8], vec![4_000; 5], vec![8_000; 1]].concat())
+            .collect();
+        let how = Resampling {
+            replicates: 200,
+            seed: 1,
+            level: Level::P95,
+        };
+        let found = tail_ratio(&schedule, &schedule, Prob::P99, how);
+        assert_eq!((found.level_ms, found.ratio), (Some(8_000), Some(1.0)));
+        assert_eq!(found.interval, Interval::new(1.0, 1.0));
+        let often: Vec<Vec<u64>> = (0..400)
+            .map(|_| [vec![2_000; 8], vec![4_000; 3], vec![8_000; 3]].concat())
+            .collect();
+        let found = tail_ratio(&schedule, &often, Prob::P99, how);
+        assert_eq!(found.ratio, Some(3.0));
     }
 
     #[test]
