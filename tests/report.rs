@@ -417,6 +417,21 @@ fn a_template_that_doubles_a_list_ends() {
     assert!(!place.path("adr").exists());
 }
 
+/// Where parents were simulated a hang costs what they do not know of, and chart and text say the same.
+#[test]
+fn costs_of_simulated_parents_are_said_to_be_those() {
+    let place = fleet::place();
+    place
+        .run("sweep telemetry --idle 60s..420s/60s --settle --out swept --quiet")
+        .ok();
+    place
+        .run("report swept --policy pi-desktop-0129 --out adr --quiet")
+        .ok();
+    let chart = text(&place, "adr/charts/hang-rate.svg");
+    assert!(chart.contains("parents know of hangs"), "{chart}");
+    assert!(!chart.contains("slots lost"), "{chart}");
+}
+
 /// What holds itself can be neither shown nor compared in any stack, so that nothing can be made to.
 #[test]
 fn a_template_cannot_hold_a_value_within_itself() {

@@ -1,5 +1,7 @@
 //! Which window is the cheapest at which hang rate, and where the choice switches.
 
+use policysim_sim::hang_cost::HangTime;
+
 use super::Canvas;
 use super::canvas::{Side, colour};
 use super::frame::{Frame, Sample, Scale, legend};
@@ -33,9 +35,14 @@ pub fn hang_rate(sweep: &Sweep, rates: &[f64]) -> Option<Canvas> {
         (900, height as u32),
         "The cheapest window at each hang rate",
         &format!(
-            "n = {}, {} of them hung; cost is work lost to false kills plus slots lost to hangs, {restart}",
+            "n = {}, {} of them hung; cost is work lost to false kills plus {}, {restart}",
             counted(cost.runs, "run"),
-            grouped(cost.hangs)
+            grouped(cost.hangs),
+            if cost.hang_time == HangTime::Knowledge.name() {
+                "the time until parents know of hangs (simulated)"
+            } else {
+                "slots lost to hangs"
+            }
         ),
     );
     let (lo, up) = (cost.hang_rates.lo, cost.hang_rates.up);

@@ -33,7 +33,7 @@ pub const DEFINITIONS: [Definition; 32] = [
     (
         "cost",
         "Cost",
-        "Expected time lost per run at a hang rate h: (1 − h) times the work that false kills throw away and the restarts they cause, plus h times the slot time that a hang holds. What a restart costs sets the ratio between the two. Unresolved runs count as false kills, which makes it an upper bound.",
+        "Expected time lost per run at a hang rate h: (1 − h) times the work that false kills throw away and the restarts they cause, plus h times the slot time that a hang holds (in a sweep with simulated parents, the time until its parent knows of it). What a restart costs sets the ratio between the two. Unresolved runs count as false kills, which makes it an upper bound.",
     ),
     (
         "cut-short",

@@ -128,6 +128,9 @@ pub struct Cost {
     pub hang_rates: Limits,
     /// Where they come from.
     pub hang_rates_source: String,
+    /// What a hang is charged for; empty in sets that do not say, which is its slot.
+    #[serde(default)]
+    pub hang_time: String,
     /// The cheapest cell.
     pub cheapest_cell: Option<usize>,
     /// Its cost or regret, ms per run.
