@@ -192,14 +192,17 @@ fn begin(place: &Place, options: &str, command: &[&str]) -> Running {
     begin_as(place, options, command, "record.jsonl")
 }
 
+/// What `env` is told so that the suite's own way of being started (`nohup`, a job of a script) does not make commands deaf.
+const HEEDED: &str = "--default-signal=HUP,INT,QUIT";
+
 fn begin_as(place: &Place, options: &str, command: &[&str], record: &str) -> Running {
     let mark = Mark::new();
     // Of the run before in the same place.
     let _ = fs::remove_file(place.path(record));
-    let mut watch = place.command(crate::POLICYSIM);
+    let mut watch = place.command("env");
     mark.put(&mut watch);
     watch
-        .arg("watch")
+        .args([HEEDED, crate::POLICYSIM, "watch"])
         .args(options.split_whitespace())
         .args(["--record", record, "--"])
         .args(command);

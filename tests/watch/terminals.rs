@@ -9,7 +9,7 @@ use std::{fs, thread};
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-use super::{Mark, lines};
+use super::{HEEDED, Mark, lines};
 use crate::Place;
 
 /// A shell with a terminal of its own, in which `policysim` can be called.
@@ -31,10 +31,10 @@ impl Terminal {
         let theirs = ioctl_tiocgptpeer(&ours, flags).unwrap();
         tcsetwinsize(&ours, size(24, 80)).unwrap();
         let mark = Mark::new();
-        let mut shell = place.command("setsid");
+        let mut shell = place.command("env");
         mark.put(&mut shell);
         shell
-            .args(["--ctty", "--wait", "sh", "-c", script])
+            .args([HEEDED, "setsid", "--ctty", "--wait", "sh", "-c", script])
             .env("POLICYSIM", crate::POLICYSIM)
             .stdin(Stdio::from(theirs));
         let shell = shell.spawn().unwrap();
