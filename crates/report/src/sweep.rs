@@ -101,6 +101,10 @@ impl Printed for SweepResult {
         text.push_str("\n\n");
         text.push_str(&layout.table(&self.table()));
         text.push('\n');
+        if let Some(hangs) = self.hangs_table() {
+            text.push_str(&layout.table(&hangs));
+            text.push('\n');
+        }
         if let Some(strata) = self.strata_table() {
             text.push_str(&layout.table(&strata));
             text.push('\n');

@@ -100,6 +100,31 @@ impl SweepResult {
         StratumVerdict::new(tally, groups as u64, self.max_rate())
     }
 
+    /// When each cell notices the hangs that it does, with what the times stand on; `None` where no run is known to hang.
+    pub(super) fn hangs_table(&self) -> Option<Table> {
+        let mut table = Table::new([
+            ("cell", Align::Right),
+            ("hangs\nnoticed", Align::Right),
+            ("hang seen\np50 [95 %]", Align::Right),
+            ("hang seen\np99 [95 %]", Align::Right),
+            ("missed", Align::Right),
+        ]);
+        let mut is_empty = true;
+        for index in self.shown() {
+            if let Detection::Measured { p50, p99, missed } = &self.figures[index].detection {
+                is_empty = false;
+                table.push(vec![
+                    (index + 1).to_string(),
+                    grouped(p50.n),
+                    time(p50),
+                    time(p99),
+                    grouped(*missed),
+                ]);
+            }
+        }
+        (!is_empty).then_some(table)
+    }
+
     pub(super) fn strata_table(&self) -> Option<Table> {
         let (key, focus) = (self.by?, self.focus()?);
         let mut table = Table::new([
@@ -175,17 +200,8 @@ impl SweepResult {
             );
         } else {
             let are = are(cell.all.hung);
-            let seen = match &self.figures[focus].detection {
-                Detection::Measured { p50, p99, .. } if p50.n > 0 => format!(
-                    " Those that it notices are seen after {} at p50 and {} at p99 (n = {}); `--format json` has these limits for every cell.",
-                    time(p50),
-                    time(p99),
-                    grouped(p50.n)
-                ),
-                _ => String::new(),
-            };
             remarks.push(format!(
-                "{} {are} known to have hung and {are} in no false-kill rate; cell {} misses {} of them.{seen}",
+                "{} {are} known to have hung and {are} in no false-kill rate; cell {} misses {} of them.",
                 counted(cell.all.hung, "run"),
                 focus + 1,
                 grouped(cell.hung_missed),
