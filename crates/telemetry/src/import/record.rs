@@ -292,7 +292,7 @@ fn event(
         Some("aborted") => Some(Outcome::Aborted),
         Some("completed") => Some(Outcome::Completed),
         Some("failed") => Some(Outcome::Failed),
-        Some(_) => return Err("outcome is none of completed, failed, aborted"),
+        Some(_) => return Err("outcome is no known name"),
     };
     if line.may_ask {
         event.flags = event.flags.with(EventFlags::MAY_ASK);

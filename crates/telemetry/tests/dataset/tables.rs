@@ -200,10 +200,7 @@ fn a_bad_row_costs_itself_and_is_listed_with_its_line_and_reason() {
             "a,30,\"progress,,,",
             Some("a quote is not closed on its line"),
         ),
-        (
-            "a,30,run_end,,,great",
-            Some("outcome is none of completed, failed, aborted"),
-        ),
+        ("a,30,run_end,,,great", Some("outcome is no known name")),
         ("a,40,tool_end,c,bash,", None),
         ("a,50,xyzzy-secret,,,", Some("kind is no known name")),
     ];
