@@ -571,7 +571,7 @@ mod tests {
     /// A schedule's last step is its p99 and its longest: that it is as common as before can be told.
     #[test]
     fn a_schedule_that_did_not_change_is_stable() {
-        // per session 2, 4 and 8 s in halving shares: one in fourteen reaches the last step
+        // one in fourteen reaches the last step
         let schedule: Vec<Vec<u64>> = (0..400)
             .map(|_| [vec![2_000; 8], vec![4_000; 5], vec![8_000; 1]].concat())
             .collect();
