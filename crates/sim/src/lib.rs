@@ -21,7 +21,7 @@ mod look;
 pub mod partial;
 mod pass;
 mod plan;
-mod pool;
+pub mod pool;
 pub mod readings;
 pub mod replay;
 pub mod resampled;

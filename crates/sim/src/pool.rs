@@ -3,13 +3,15 @@
 use std::sync::{Mutex, PoisonError};
 
 /// Workers, made when there is none to take.
-pub(crate) struct Pool<T, F> {
+#[derive(Debug)]
+pub struct Pool<T, F> {
     idle: Mutex<Vec<T>>,
     make: F,
 }
 
 impl<T, F: Fn() -> T> Pool<T, F> {
-    pub(crate) const fn new(make: F) -> Self {
+    /// No worker yet; `make` makes one.
+    pub const fn new(make: F) -> Self {
         Self {
             idle: Mutex::new(Vec::new()),
             make,
@@ -17,7 +19,7 @@ impl<T, F: Fn() -> T> Pool<T, F> {
     }
 
     /// Does `work` with a worker that nobody else has meanwhile.
-    pub(crate) fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
+    pub fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
         let idle = self
             .idle
             .lock()
@@ -31,7 +33,7 @@ impl<T, F: Fn() -> T> Pool<T, F> {
     }
 
     /// All workers there were, in no order.
-    pub(crate) fn into_all(self) -> impl Iterator<Item = T> {
+    pub fn into_all(self) -> impl Iterator<Item = T> {
         let idle = self.idle.into_inner();
         idle.unwrap_or_else(PoisonError::into_inner).into_iter()
     }

@@ -9,11 +9,12 @@ mod foreign;
 mod frames;
 mod groups;
 mod pages;
+mod places;
 mod runs;
 mod write;
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Cursor, Read, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -27,6 +28,7 @@ pub(crate) use runs::{RunsReader, write_runs};
 
 use frames::{samples_frame, unsigned};
 use groups::{Groups, Names, bools, integers, known, texts};
+use pages::Bytes;
 use write::TableWriter;
 
 use crate::error::TelemetryError;
@@ -43,6 +45,16 @@ pub(crate) enum Table {
 }
 
 impl Table {
+    /// The bytes of the table `named`, to be read from any place.
+    fn open(&self, named: &'static str) -> Result<Box<dyn Bytes>, TelemetryError> {
+        Ok(match self {
+            Self::File(path) => Box::new(
+                File::open(path).map_err(|error| TelemetryError::io(named, "opening", error))?,
+            ),
+            Self::Bytes(bytes) => Box::new(Cursor::new(Arc::clone(bytes))),
+        })
+    }
+
     /// The digest of the stored bytes.
     pub(crate) fn digest(&self) -> io::Result<u64> {
         match self {

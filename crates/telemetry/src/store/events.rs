@@ -2,15 +2,13 @@
 
 use std::io::Write;
 
-use polars_parquet::parquet::error::ParquetResult;
 use polars_parquet::write::Encoding;
 use policysim_policy::{CallId, Kind, Outcome};
-use policysim_sim::run::{EventFlags, RunEvent, Symbol, Symbols, Wait, WaitKind};
+use policysim_sim::run::{EventFlags, RunEvent, Symbols, Wait, WaitKind};
 use policysim_sim::scan::EventColumns;
 
 use super::frames::{events_frame, unsigned};
-use super::groups::{Groups, guarded};
-use super::pages::{Bytes, Chunk, Scratch};
+use super::places::Places;
 use super::write::TableWriter;
 use super::{EVENTS, Table};
 use crate::error::TelemetryError;
@@ -99,43 +97,44 @@ impl<W: Write> EventsWriter<W> {
 /// Reads `events.parquet`.
 #[derive(Debug)]
 pub(crate) struct EventsReader {
-    groups: Groups,
+    places: Places,
 }
 
 impl EventsReader {
     pub(crate) fn open(table: &Table) -> Result<Self, TelemetryError> {
         Ok(Self {
-            groups: Groups::open(EVENTS, table)?,
+            places: Places::open(EVENTS, table)?,
         })
     }
 
     /// How many row groups there are.
-    pub(crate) fn len(&self) -> usize {
-        self.groups.len()
+    pub(crate) const fn len(&self) -> usize {
+        self.places.len()
     }
 
     /// How many events there are.
     pub(crate) fn n_rows(&self) -> usize {
-        self.groups.n_rows()
+        self.places.n_rows()
     }
 
     /// How many events the row group has.
     pub(crate) fn n_rows_of(&self, group: usize) -> usize {
-        self.groups.n_rows_of(group)
+        self.places.n_rows_of(group)
     }
 
     /// The names that events refer to, in order of first use: of most row groups only the dictionary is looked at.
     pub(crate) fn names(&self) -> Result<Symbols, TelemetryError> {
         let mut symbols = Symbols::default();
-        self.decode(|source, scratch| {
+        self.places.decode(|reader| {
             for group in 0..self.len() {
-                let chunk = self.groups.chunk(source, group, "name")?;
+                let chunk = reader.chunk(group, "name")?;
                 if chunk.has_dictionary() {
                     for name in chunk.texts()? {
                         symbols.intern(&name);
                     }
+                    chunk.close(reader.scratch);
                 } else {
-                    chunk.plain_texts(scratch, |name| {
+                    chunk.plain_texts(reader.scratch, |name| {
                         symbols.intern(name);
                     })?;
                 }
@@ -152,47 +151,57 @@ impl EventsReader {
         symbols: &Symbols,
         columns: &mut EventColumns,
     ) -> Result<(), TelemetryError> {
-        self.decode(|source, scratch| {
-            let mut chunk = |column| self.groups.chunk(source, group, column);
-            columns.t_ms.reserve(self.n_rows_of(group));
-            chunk("t_ms")?.dense_numbers(scratch, |values| {
+        let n_rows = self.n_rows_of(group);
+        self.places.decode(|reader| {
+            // groups are nearly equally large: making room for twice as much would double what is held
+            columns.t_ms.reserve_exact(n_rows);
+            let times = reader.chunk(group, "t_ms")?;
+            times.dense_numbers(reader.scratch, |values| {
                 columns.t_ms.extend(values.iter().copied().map(unsigned));
             })?;
-            let kinds = chunk("kind")?;
-            let known = known(&kinds, "kind", Kind::from_name)?;
-            kinds.dense_codes(&known, scratch, |values| columns.kind.extend(values))?;
-            chunk("call_id")?.dense_numbers(scratch, |values| {
+            let kinds = reader.chunk(group, "kind")?;
+            let known = kinds.known("kind", Kind::from_name)?;
+            columns.kind.reserve_exact(n_rows);
+            kinds.dense_codes(&known, reader.scratch, &mut columns.kind)?;
+            columns.id.reserve_exact(n_rows);
+            let ids = reader.chunk(group, "call_id")?;
+            ids.dense_numbers(reader.scratch, |values| {
                 let ids = values.iter().map(|&id| CallId::new(id as u64));
                 columns.id.extend(ids);
             })?;
-            let names = chunk("name")?;
+            let names = reader.chunk(group, "name")?;
             let symbol = |name: &str| symbols.get(name);
+            columns.name.reserve_exact(n_rows);
             if names.has_dictionary() {
-                let known = known_names(&names, symbol)?;
-                names.dense_codes(&known, scratch, |values| columns.name.extend(values))?;
+                let known = names.known("name", symbol)?;
+                names.dense_codes(&known, reader.scratch, &mut columns.name)?;
             } else {
-                names.plain_texts(scratch, |name| {
+                names.plain_texts(reader.scratch, |name| {
                     columns.name.push(symbol(name).unwrap_or_default());
                 })?;
             }
-            chunk("flags")?.dense_numbers(scratch, |values| {
+            columns.flags.reserve_exact(n_rows);
+            let flags = reader.chunk(group, "flags")?;
+            flags.dense_numbers(reader.scratch, |values| {
                 let flags = values.iter().map(|&flags| EventFlags(flags as u16));
                 columns.flags.extend(flags);
             })?;
-            chunk("announced_ms")?.sparse_numbers(scratch, |row, ms| {
+            let announced = reader.chunk(group, "announced_ms")?;
+            announced.sparse_numbers(reader.scratch, |row, ms| {
                 columns.announced_ms.push(row, unsigned(ms));
             })?;
-            let outcomes = chunk("outcome")?;
-            let known = self::known(&outcomes, "outcome", outcome_from_name)?;
-            outcomes.sparse_codes(&known, scratch, |row, outcome| {
+            let outcomes = reader.chunk(group, "outcome")?;
+            let known = outcomes.known("outcome", outcome_from_name)?;
+            outcomes.sparse_codes(&known, reader.scratch, |row, outcome| {
                 columns.outcome.push(row, outcome);
             })?;
             let mut waits = Vec::new();
-            chunk("wait_ms")?.sparse_numbers(scratch, |row, ms| waits.push((row, unsigned(ms))))?;
+            let lengths = reader.chunk(group, "wait_ms")?;
+            lengths.sparse_numbers(reader.scratch, |row, ms| waits.push((row, unsigned(ms))))?;
             let mut waits = waits.into_iter().peekable();
-            let kinds = chunk("wait_kind")?;
-            let known = self::known(&kinds, "wait_kind", WaitKind::from_name)?;
-            kinds.sparse_codes(&known, scratch, |row, kind| {
+            let kinds = reader.chunk(group, "wait_kind")?;
+            let known = kinds.known("wait_kind", WaitKind::from_name)?;
+            kinds.sparse_codes(&known, reader.scratch, |row, kind| {
                 while waits.next_if(|&(at, _)| at < row).is_some() {}
                 let ms = waits.next_if(|&(at, _)| at == row).map_or(0, |(_, ms)| ms);
                 columns.wait.push(row, Wait { kind, ms });
@@ -205,46 +214,12 @@ impl EventsReader {
             columns.name.len(),
             columns.flags.len(),
         ];
-        if lengths == [self.n_rows_of(group); 5] {
+        if lengths == [n_rows; 5] {
             Ok(())
         } else {
             Err(TelemetryError::store(EVENTS, "columns of unequal length"))
         }
     }
-
-    fn decode(
-        &self,
-        read: impl FnOnce(&mut dyn Bytes, &mut Scratch) -> ParquetResult<()>,
-    ) -> Result<(), TelemetryError> {
-        guarded(EVENTS, || {
-            let mut source = self.groups.bytes()?;
-            read(&mut *source, &mut Scratch::default())
-                .map_err(|error| TelemetryError::store(EVENTS, error))
-        })
-    }
-}
-
-/// What the names in a column's dictionary stand for.
-fn known<T>(
-    chunk: &Chunk,
-    column: &str,
-    parse: impl Fn(&str) -> Option<T>,
-) -> ParquetResult<Vec<T>> {
-    let parse = |name: String| {
-        parse(&name).ok_or_else(|| {
-            super::pages::oos(format!(
-                "column {column} holds '{name}', which is no known name"
-            ))
-        })
-    };
-    chunk.texts()?.into_iter().map(parse).collect()
-}
-
-fn known_names(
-    chunk: &Chunk,
-    symbol: impl Fn(&str) -> Option<Symbol>,
-) -> ParquetResult<Vec<Symbol>> {
-    known(chunk, "name", symbol)
 }
 
 /// The outcome of that name.

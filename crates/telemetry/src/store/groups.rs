@@ -6,11 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use polars::prelude::*;
-use polars_parquet::parquet::error::ParquetResult;
 use polars_parquet::parquet::metadata::FileMetadata;
 
 use super::Table;
-use super::pages::{Bytes, Chunk, oos};
 use crate::error::TelemetryError;
 
 /// A Parquet file open for reading, by row group.
@@ -68,36 +66,6 @@ impl Groups {
 
     pub(super) fn n_rows(&self) -> usize {
         self.slices.iter().map(|slice| slice.2).sum()
-    }
-
-    /// How many rows the group has.
-    pub(super) fn n_rows_of(&self, group: usize) -> usize {
-        self.slices[group].2
-    }
-
-    /// The bytes of the file, to read [`Groups::chunk`]s from.
-    pub(super) fn bytes(&self) -> Result<Box<dyn Bytes>, TelemetryError> {
-        Ok(match &self.source {
-            Table::File(path) => Box::new(
-                File::open(path)
-                    .map_err(|error| TelemetryError::io(self.table, "opening", error))?,
-            ),
-            Table::Bytes(bytes) => Box::new(Cursor::new(Arc::clone(bytes))),
-        })
-    }
-
-    /// A column of a row group, to be decoded without a data frame.
-    pub(super) fn chunk(
-        &self,
-        bytes: &mut dyn Bytes,
-        group: usize,
-        column: &str,
-    ) -> ParquetResult<Chunk> {
-        let meta = self.metadata.row_groups[group]
-            .columns_under_root_iter(column)
-            .and_then(|mut columns| columns.next())
-            .ok_or_else(|| oos(format!("no column {column}")))?;
-        Chunk::read(bytes, meta)
     }
 
     pub(super) fn read(

@@ -4,102 +4,179 @@
 //! (`benches/store.rs`). Here text columns are codes into their dictionary, and columns that most rows lack are lists
 //! of the rows that have a value.
 
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{Cursor, Read, Seek, SeekFrom};
 use std::ops::Range;
 
+use polars_parquet::parquet::compression::{Compression, DecompressionContext};
 use polars_parquet::parquet::encoding::Encoding;
 use polars_parquet::parquet::encoding::hybrid_rle::{HybridRleChunk, HybridRleDecoder};
 use polars_parquet::parquet::encoding::plain_byte_array::BinaryIter;
 use polars_parquet::parquet::encoding::{bitpacked, uleb128, zigzag_leb128};
 use polars_parquet::parquet::error::{ParquetError, ParquetResult};
-use polars_parquet::parquet::page::{DataPage, DictPage, split_buffer};
-use polars_parquet::read::{BasicDecompressor, ColumnChunkMetadata, PageReader};
+use polars_parquet::parquet::metadata::Descriptor;
+use polars_parquet::parquet::page::{CompressedPage, DataPage, Page, split_buffer};
+use polars_parquet::parquet::read::{PageMetaData, decompress};
+use polars_parquet::read::PageReader;
+
+use super::places::Place;
 
 /// Whatever Parquet bytes are read from.
 pub(super) trait Bytes: Read + Seek {}
 
 impl<T: Read + Seek> Bytes for T {}
 
-/// Vectors that are filled again for every column.
-#[derive(Default)]
+/// About so many values are decoded at a time: they stay in the fastest cache on their way to where they are kept.
+const PIECE: usize = 1 << 12;
+
+/// Writers use blocks of 128 to 1,024 differences; what claims to be larger than this is damaged.
+const LARGEST_BLOCK: usize = 1 << 16;
+
+/// Memory that is filled again for every column: what is freed and asked for again costs more than what it is for.
 pub(super) struct Scratch {
-    /// The values of a page that are there.
-    values: Vec<i64>,
-    codes: Vec<u32>,
-    packed: Vec<u64>,
+    /// A column as it is stored.
+    stored: Vec<u8>,
+    /// A page of it.
+    page: Vec<u8>,
+    context: DecompressionContext,
+    pieces: Pieces,
     defined: Vec<Range<usize>>,
 }
 
-/// A column chunk open for reading.
+impl Default for Scratch {
+    fn default() -> Self {
+        Self {
+            stored: Vec::new(),
+            page: Vec::new(),
+            context: DecompressionContext::Unset,
+            pieces: Pieces::default(),
+            defined: Vec::new(),
+        }
+    }
+}
+
+impl std::fmt::Debug for Scratch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Scratch").finish_non_exhaustive()
+    }
+}
+
+/// Pieces of a page.
+#[derive(Debug, Default)]
+struct Pieces {
+    values: Vec<i64>,
+    codes: Vec<u32>,
+    packed: Vec<u64>,
+}
+
+/// The dictionary of a column: its bytes and how many values they are.
+type Dictionary = (Vec<u8>, usize);
+
+/// A column of a row group open for reading.
 pub(super) struct Chunk {
-    pages: BasicDecompressor,
-    dictionary: Option<DictPage>,
+    pages: PageReader,
+    is_compressed: bool,
+    dictionary: Option<Dictionary>,
     /// Whether rows can lack a value.
     optional: bool,
 }
 
 impl Chunk {
-    /// Reads the chunk's bytes.
-    pub(super) fn read(source: &mut dyn Bytes, meta: &ColumnChunkMetadata) -> ParquetResult<Self> {
-        let range = meta.byte_range();
-        let n_bytes = range.end.saturating_sub(range.start);
-        source.seek(SeekFrom::Start(range.start)).map_err(oos)?;
-        let mut bytes = Vec::with_capacity(usize::try_from(n_bytes).unwrap_or(0).min(1 << 26));
-        source.take(n_bytes).read_to_end(&mut bytes).map_err(oos)?;
-        let reader = PageReader::new(
-            std::io::Cursor::new(bytes.into()),
-            meta,
+    /// Reads the bytes at `place`.
+    pub(super) fn read(
+        source: &mut dyn Bytes,
+        place: Place,
+        descriptor: &Descriptor,
+        scratch: &mut Scratch,
+    ) -> ParquetResult<Self> {
+        source.seek(SeekFrom::Start(place.start)).map_err(oos)?;
+        let mut stored = std::mem::take(&mut scratch.stored);
+        stored.clear();
+        let n_bytes = u64::from(place.n_bytes);
+        source.take(n_bytes).read_to_end(&mut stored).map_err(oos)?;
+        let mut pages = PageReader::new_with_page_meta(
+            Cursor::new(stored.into()),
+            PageMetaData::new(
+                place.start,
+                i64::from(place.n_values),
+                place.compression,
+                descriptor.clone(),
+            ),
             Vec::new(),
             usize::MAX,
         );
-        let mut pages = BasicDecompressor::new(reader, Vec::new());
-        let dictionary = pages.read_dict_page()?;
+        let mut dictionary = None;
+        if let Some(page) = pages.read_dict()? {
+            let mut bytes = Vec::new();
+            let page = decompress(CompressedPage::Dict(page), &mut bytes, &mut scratch.context)?;
+            if let Page::Dict(page) = page {
+                dictionary = Some((page.buffer.into_vec(), page.num_values));
+            }
+        }
         Ok(Self {
             pages,
+            is_compressed: place.compression != Compression::Uncompressed,
             dictionary,
-            optional: meta.descriptor().descriptor.max_def_level > 0,
+            optional: descriptor.max_def_level > 0,
         })
     }
 
     /// The texts of the dictionary, by code; none where the column has no dictionary.
     pub(super) fn texts(&self) -> ParquetResult<Vec<String>> {
-        let Some(page) = &self.dictionary else {
+        let Some((bytes, n_values)) = &self.dictionary else {
             return Ok(Vec::new());
         };
-        BinaryIter::new(&page.buffer, Some(page.num_values))
+        BinaryIter::new(bytes, Some(*n_values))
             .map(|text| text.map(|text| String::from_utf8_lossy(text).into_owned()))
             .collect()
+    }
+
+    /// What the texts of the dictionary stand for, by code; `column` is what an error calls the column.
+    pub(super) fn known<T>(
+        &self,
+        column: &str,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> ParquetResult<Vec<T>> {
+        let parse = |name: String| {
+            parse(&name).ok_or_else(|| {
+                oos(format!(
+                    "column {column} holds '{name}', which is no known name"
+                ))
+            })
+        };
+        self.texts()?.into_iter().map(parse).collect()
     }
 
     /// The numbers of the dictionary, by code.
     fn numbers(&self) -> Vec<i64> {
         self.dictionary
             .as_ref()
-            .map_or_else(Vec::new, |page| plain(&page.buffer).collect())
+            .map_or_else(Vec::new, |(bytes, _)| plain(bytes).collect())
     }
 
-    /// The numbers of the column, one per row through `take`; a row without a value gives 0.
+    /// Whether the column has a dictionary.
+    pub(super) const fn has_dictionary(&self) -> bool {
+        self.dictionary.is_some()
+    }
+
+    /// The numbers of the column, one per row, piece by piece through `take`; a row without a value gives 0.
     pub(super) fn dense_numbers(
         self,
         scratch: &mut Scratch,
         mut take: impl FnMut(&[i64]),
     ) -> ParquetResult<()> {
         let dictionary = self.numbers();
-        self.each_page(scratch, |page, n_rows, scratch| {
-            scratch.values.clear();
-            let n_values = rows(&scratch.defined);
-            page_numbers(page, n_values, &dictionary, scratch)?;
+        self.each_page(scratch, |page, n_rows, defined, pieces| {
+            let n_values = rows(defined);
             if n_values == n_rows {
-                take(&scratch.values);
-                return Ok(());
+                return page_numbers(page, n_values, &dictionary, pieces, &mut take);
             }
-            let mut next = scratch.values.iter();
             let mut all = vec![0; n_rows];
-            for range in &scratch.defined {
-                for (row, value) in all[range.clone()].iter_mut().zip(next.by_ref()) {
-                    *row = *value;
+            let mut row = defined.iter().flat_map(Clone::clone);
+            page_numbers(page, n_values, &dictionary, pieces, &mut |values| {
+                for (value, row) in values.iter().zip(row.by_ref()) {
+                    all[row] = *value;
                 }
-            }
+            })?;
             take(&all);
             Ok(())
         })
@@ -113,34 +190,30 @@ impl Chunk {
     ) -> ParquetResult<()> {
         let dictionary = self.numbers();
         let mut first = 0;
-        self.each_page(scratch, |page, n_rows, scratch| {
-            scratch.values.clear();
-            page_numbers(page, rows(&scratch.defined), &dictionary, scratch)?;
-            let row = scratch.defined.iter().flat_map(Clone::clone);
-            for (row, value) in row.zip(&scratch.values) {
-                take(first + row, *value);
-            }
+        self.each_page(scratch, |page, n_rows, defined, pieces| {
+            let mut row = defined.iter().flat_map(Clone::clone);
+            page_numbers(page, rows(defined), &dictionary, pieces, &mut |values| {
+                for (value, row) in values.iter().zip(row.by_ref()) {
+                    take(first + row, *value);
+                }
+            })?;
             first += n_rows;
             Ok(())
         })
     }
 
-    /// The texts of the column as what `known` holds per text of the dictionary, one per row through `take`.
-    pub(super) fn dense_codes<T: Copy>(
+    /// Appends the texts of the column as what `known` holds per text of the dictionary, one per row.
+    pub(super) fn dense_codes<T: Clone>(
         self,
         known: &[T],
         scratch: &mut Scratch,
-        mut take: impl FnMut(&mut dyn Iterator<Item = T>),
+        into: &mut Vec<T>,
     ) -> ParquetResult<()> {
-        self.each_page(scratch, |page, n_rows, scratch| {
-            scratch.codes.clear();
-            let n_values = rows(&scratch.defined);
-            page_codes(page, n_values, known.len(), &mut scratch.codes)?;
-            if n_values < n_rows {
-                return Err(oos("a row without a text"));
-            }
-            take(&mut scratch.codes.iter().map(|&code| known[code as usize]));
-            Ok(())
+        self.each_page(scratch, |page, n_rows, defined, pieces| {
+            all_defined(n_rows, defined)?;
+            page_codes(page, n_rows, known.len(), &mut pieces.codes, &mut |codes| {
+                into.extend(codes.iter().map(|&code| known[code as usize].clone()));
+            })
         })
     }
 
@@ -152,18 +225,14 @@ impl Chunk {
         mut take: impl FnMut(usize, T),
     ) -> ParquetResult<()> {
         let mut first = 0;
-        self.each_page(scratch, |page, n_rows, scratch| {
-            scratch.codes.clear();
-            page_codes(
-                page,
-                rows(&scratch.defined),
-                known.len(),
-                &mut scratch.codes,
-            )?;
-            let row = scratch.defined.iter().flat_map(Clone::clone);
-            for (row, &code) in row.zip(&scratch.codes) {
-                take(first + row, known[code as usize]);
-            }
+        self.each_page(scratch, |page, n_rows, defined, pieces| {
+            let mut row = defined.iter().flat_map(Clone::clone);
+            let codes = &mut pieces.codes;
+            page_codes(page, rows(defined), known.len(), codes, &mut |codes| {
+                for (&code, row) in codes.iter().zip(row.by_ref()) {
+                    take(first + row, known[code as usize]);
+                }
+            })?;
             first += n_rows;
             Ok(())
         })
@@ -175,14 +244,13 @@ impl Chunk {
         scratch: &mut Scratch,
         mut take: impl FnMut(&str),
     ) -> ParquetResult<()> {
-        self.each_page(scratch, |page, n_rows, scratch| {
+        self.each_page(scratch, |page, n_rows, defined, _| {
             if page.encoding() != Encoding::Plain {
                 return Err(oos(format!("a text column in {:?}", page.encoding())));
             }
-            let n_values = rows(&scratch.defined);
-            let mut texts = BinaryIter::new(split_buffer(page)?.values, Some(n_values));
+            let mut texts = BinaryIter::new(split_buffer(page)?.values, Some(rows(defined)));
             let mut row = 0;
-            for range in &scratch.defined {
+            for range in defined {
                 (row..range.start).for_each(|_| take(""));
                 for _ in range.clone() {
                     let text = texts.next().ok_or_else(|| oos("too few texts"))??;
@@ -195,19 +263,43 @@ impl Chunk {
         })
     }
 
-    /// Whether the column has a dictionary.
-    pub(super) const fn has_dictionary(&self) -> bool {
-        self.dictionary.is_some()
+    /// The truth values of the column, one per row.
+    pub(super) fn dense_bools(
+        self,
+        scratch: &mut Scratch,
+        into: &mut Vec<bool>,
+    ) -> ParquetResult<()> {
+        self.each_page(scratch, |page, n_rows, defined, _| {
+            all_defined(n_rows, defined)?;
+            let bits = split_buffer(page)?.values;
+            if page.encoding() != Encoding::Plain || bits.len() < n_rows.div_ceil(8) {
+                return Err(oos("a column of truth values that is not one bit each"));
+            }
+            into.extend((0..n_rows).map(|row| is_set(bits, row)));
+            Ok(())
+        })
     }
 
-    /// Every page, decompressed, with its number of rows and the rows that have a value in `scratch.defined`.
+    /// Gives the memory back unread.
+    pub(super) fn close(self, scratch: &mut Scratch) {
+        let stored = self.pages.into_inner().0.into_inner();
+        // a page that is still held elsewhere keeps the memory
+        if let Some(stored) = stored.into_mut().right() {
+            scratch.stored = stored;
+        }
+    }
+
+    /// Every page, decompressed, with its number of rows and the rows that have a value.
     fn each_page(
         mut self,
         scratch: &mut Scratch,
-        mut take: impl FnMut(&DataPage, usize, &mut Scratch) -> ParquetResult<()>,
+        mut take: impl FnMut(&DataPage, usize, &[Range<usize>], &mut Pieces) -> ParquetResult<()>,
     ) -> ParquetResult<()> {
-        while let Some(page) = self.pages.next() {
-            let page = page?.decompress(&mut self.pages)?;
+        for page in self.pages.by_ref() {
+            let page = decompress(page?, &mut scratch.page, &mut scratch.context)?;
+            let Page::Data(mut page) = page else {
+                return Err(oos("a second dictionary"));
+            };
             let n_rows = page.num_values();
             scratch.defined.clear();
             if self.optional {
@@ -215,9 +307,12 @@ impl Chunk {
             } else {
                 scratch.defined.push(0..n_rows);
             }
-            take(&page, n_rows, scratch)?;
-            self.pages.reuse_page_buffer(page);
+            take(&page, n_rows, &scratch.defined, &mut scratch.pieces)?;
+            if self.is_compressed {
+                scratch.page = std::mem::take(page.buffer_mut());
+            }
         }
+        self.close(scratch);
         Ok(())
     }
 }
@@ -229,6 +324,18 @@ pub(super) fn oos(what: impl ToString) -> ParquetError {
 
 fn rows(ranges: &[Range<usize>]) -> usize {
     ranges.iter().map(Range::len).sum()
+}
+
+fn all_defined(n_rows: usize, defined: &[Range<usize>]) -> ParquetResult<()> {
+    if rows(defined) == n_rows {
+        Ok(())
+    } else {
+        Err(oos("a row without a value"))
+    }
+}
+
+const fn is_set(bits: &[u8], at: usize) -> bool {
+    bits[at / 8] >> (at % 8) & 1 == 1
 }
 
 fn plain(bytes: &[u8]) -> impl Iterator<Item = i64> {
@@ -257,7 +364,7 @@ fn defined_rows(levels: &[u8], n_rows: usize, ranges: &mut Vec<Range<usize>>) ->
             HybridRleChunk::Bitpacked(packed) => {
                 let (bits, n) = (packed.as_slice(), packed.len());
                 for at in 0..n {
-                    if bits[at / 8] >> (at % 8) & 1 == 1 {
+                    if is_set(bits, at) {
                         add(row + at, 1);
                     }
                 }
@@ -272,12 +379,13 @@ fn defined_rows(levels: &[u8], n_rows: usize, ranges: &mut Vec<Range<usize>>) ->
     }
 }
 
-/// The `n` codes of a page, each below `n_known`.
+/// The `n` codes of a page, each below `n_known`, piece by piece.
 fn page_codes(
     page: &DataPage,
     n: usize,
     n_known: usize,
     codes: &mut Vec<u32>,
+    take: &mut impl FnMut(&[u32]),
 ) -> ParquetResult<()> {
     if !matches!(
         page.encoding(),
@@ -288,44 +396,80 @@ fn page_codes(
     let Some((&n_bits, packed)) = split_buffer(page)?.values.split_first() else {
         return if n == 0 { Ok(()) } else { Err(oos("no codes")) };
     };
+    let mut left = n;
+    let mut pass_on = |codes: &mut Vec<u32>, at_least: usize| {
+        if codes.len() < at_least {
+            return Ok(());
+        }
+        if codes.len() > left || codes.iter().any(|&code| code as usize >= n_known) {
+            return Err(oos("a code without a meaning"));
+        }
+        left -= codes.len();
+        take(codes);
+        codes.clear();
+        Ok(())
+    };
+    codes.clear();
     for chunk in HybridRleDecoder::new(packed, u32::from(n_bits), n).into_chunk_iter() {
         match chunk? {
-            HybridRleChunk::Rle(code, n) => codes.resize(codes.len() + n, code),
-            HybridRleChunk::Bitpacked(packed) => packed.collect_into(codes),
+            HybridRleChunk::Rle(code, mut times) => {
+                while times > 0 {
+                    let some = times.min(PIECE);
+                    codes.resize(codes.len() + some, code);
+                    times -= some;
+                    pass_on(codes, PIECE)?;
+                }
+            }
+            HybridRleChunk::Bitpacked(mut packed) => {
+                let mut unpacked = [0; 32];
+                let mut blocks = packed.chunked();
+                while let Some(n) = blocks.next_into(&mut unpacked) {
+                    codes.extend_from_slice(&unpacked[..n]);
+                    pass_on(codes, PIECE)?;
+                }
+            }
         }
     }
-    if codes.len() != n || codes.iter().any(|&code| code as usize >= n_known) {
-        return Err(oos("a code without a meaning"));
+    pass_on(codes, 0)?;
+    if left == 0 {
+        Ok(())
+    } else {
+        Err(oos(format!("codes of {} of {n} values", n - left)))
     }
-    Ok(())
 }
 
-/// The `n` numbers of a page.
+/// The `n` numbers of a page, piece by piece.
 fn page_numbers(
     page: &DataPage,
     n: usize,
     dictionary: &[i64],
-    scratch: &mut Scratch,
+    pieces: &mut Pieces,
+    take: &mut impl FnMut(&[i64]),
 ) -> ParquetResult<()> {
     let bytes = split_buffer(page)?.values;
-    let values = &mut scratch.values;
+    let values = &mut pieces.values;
     match page.encoding() {
-        Encoding::DeltaBinaryPacked => {
-            values.reserve(n);
-            differences(bytes, n, values, &mut scratch.packed)?;
+        Encoding::DeltaBinaryPacked => differences(bytes, n, values, &mut pieces.packed, take),
+        Encoding::Plain => {
+            let Some(bytes) = bytes.get(..8 * n) else {
+                return Err(oos(format!("{} of {n} numbers", bytes.len() / 8)));
+            };
+            for bytes in bytes.chunks(8 * PIECE) {
+                values.clear();
+                values.extend(plain(bytes));
+                take(values);
+            }
+            Ok(())
         }
-        Encoding::Plain => values.extend(plain(bytes)),
         Encoding::RleDictionary | Encoding::PlainDictionary => {
-            scratch.codes.clear();
-            page_codes(page, n, dictionary.len(), &mut scratch.codes)?;
-            values.extend(scratch.codes.iter().map(|&code| dictionary[code as usize]));
+            let n_known = dictionary.len();
+            page_codes(page, n, n_known, &mut pieces.codes, &mut |codes| {
+                values.clear();
+                values.extend(codes.iter().map(|&code| dictionary[code as usize]));
+                take(values);
+            })
         }
-        other => return Err(oos(format!("a column of integers in {other:?}"))),
-    }
-    if values.len() == n {
-        Ok(())
-    } else {
-        Err(oos(format!("{} of {n} numbers", values.len())))
+        other => Err(oos(format!("a column of integers in {other:?}"))),
     }
 }
 
@@ -337,6 +481,7 @@ fn differences(
     n: usize,
     values: &mut Vec<i64>,
     packed: &mut Vec<u64>,
+    take: &mut impl FnMut(&[i64]),
 ) -> ParquetResult<()> {
     let short = || oos("differences are cut short");
     let mut rest = bytes;
@@ -346,7 +491,8 @@ fn differences(
         usize::try_from(number).map_err(oos)
     };
     let (block, n_minis, total) = (header()?, header()?, header()?);
-    if n_minis == 0 || block % n_minis != 0 || !(block / n_minis).is_multiple_of(32) {
+    let whole = n_minis > 0 && block % n_minis == 0 && (block / n_minis).is_multiple_of(32);
+    if !whole || block > LARGEST_BLOCK {
         return Err(oos(format!("{n_minis} parts of a block of {block}")));
     }
     let mini = block / n_minis;
@@ -358,6 +504,7 @@ fn differences(
     if total == 0 {
         return Ok(());
     }
+    values.clear();
     values.push(last);
     let mut left = total - 1;
     while left > 0 {
@@ -387,6 +534,11 @@ fn differences(
             left -= n;
         }
         rest = body;
+        if values.len() >= PIECE {
+            take(values);
+            values.clear();
+        }
     }
+    take(values);
     Ok(())
 }

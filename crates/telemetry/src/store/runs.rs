@@ -1,20 +1,22 @@
-//! `runs.parquet`: its row groups are those of `events.parquet`, so that a batch of runs is read without the others.
+//! `runs.parquet`: its row places are those of `events.parquet`, so that a batch of runs is read without the others.
 
 use std::io::Write;
 use std::ops::Range;
 use std::sync::Arc;
 
-use polars::prelude::*;
-use policysim_sim::run::{Measured, RecordedEnd, Resolution, Run, RunStatus, Symbols};
+use polars_parquet::parquet::error::ParquetResult;
+use policysim_sim::run::{RecordedEnd, Resolution, Run, RunStatus, Symbols};
 use policysim_sim::scan::Batch;
 
 use super::frames::{runs_frame, unsigned};
-use super::groups::{Groups, Names, bools, integers, known, texts};
+use super::groups::Names;
+use super::pages::oos;
+use super::places::{Places, Reader};
 use super::write::TableWriter;
 use super::{EVENTS, EventsReader, GROUP_ROWS, RUNS, RunRow, Table};
 use crate::error::TelemetryError;
 
-/// Writes `runs.parquet`; a row's number is its `run_id`. Row groups end where those of the events do.
+/// Writes `runs.parquet`; a row's number is its `run_id`. Row places end where those of the events do.
 pub(crate) fn write_runs(
     out: impl Write,
     rows: &[RunRow],
@@ -28,7 +30,7 @@ pub(crate) fn write_runs(
         writer.write(&frame, |_| None)
     };
     ends.iter().try_for_each(|&end| group(end))?;
-    // Runs without events behind the last group of events make groups of their own.
+    // Runs without events behind the last group of events make places of their own.
     let last = ends.last().map_or(0, |&end| end);
     let rest = (last..rows.len()).step_by(GROUP_ROWS).skip(1);
     rest.chain((last < rows.len()).then_some(rows.len()))
@@ -54,24 +56,24 @@ pub(crate) struct RunsReader {
 #[derive(Debug)]
 enum Heads {
     /// In a row group of their own per batch.
-    Stored(Groups),
-    /// In memory: the file's row groups are not those of the events.
+    Stored(Places),
+    /// In memory: the file's row places are not those of the events.
     Read(Vec<RunRow>),
 }
 
 impl RunsReader {
     pub(crate) fn open(table: &Table, events: &EventsReader) -> Result<Self, TelemetryError> {
-        let groups = Groups::open(RUNS, table)?;
-        let batches = batches(&groups, events)?;
-        let aligned = batches.len() == groups.len()
-            && (0..groups.len()).all(|group| groups.n_rows_of(group) == batches[group].rows.len());
+        let places = Places::open(RUNS, table)?;
+        let batches = batches(&places, events)?;
+        let aligned = batches.len() == places.len()
+            && (0..places.len()).all(|group| places.n_rows_of(group) == batches[group].rows.len());
         let heads = if aligned {
-            Heads::Stored(groups)
+            Heads::Stored(places)
         } else {
-            let mut rows = Vec::with_capacity(groups.n_rows());
+            let mut rows = Vec::with_capacity(places.n_rows());
             let mut names = Names::default();
-            for group in 0..groups.len() {
-                read_run_rows(&groups.read(group, None)?, &mut names, &mut rows)?;
+            for group in 0..places.len() {
+                read_run_rows(&places, group, &mut names, &mut rows)?;
             }
             Heads::Read(rows)
         };
@@ -92,10 +94,9 @@ impl RunsReader {
     pub(crate) fn heads(&self, batch: usize) -> Result<Vec<RunRow>, TelemetryError> {
         match &self.heads {
             Heads::Read(rows) => Ok(rows[self.batches[batch].rows.clone()].to_vec()),
-            Heads::Stored(groups) => {
-                let mut rows = Vec::with_capacity(groups.n_rows_of(batch));
-                let frame = groups.read(batch, None)?;
-                read_run_rows(&frame, &mut Names::default(), &mut rows)?;
+            Heads::Stored(places) => {
+                let mut rows = Vec::with_capacity(places.n_rows_of(batch));
+                read_run_rows(places, batch, &mut Names::default(), &mut rows)?;
                 Ok(rows)
             }
         }
@@ -121,15 +122,14 @@ impl RunsReader {
 }
 
 /// Which runs have their events in which row group.
-fn batches(runs: &Groups, events: &EventsReader) -> Result<Vec<Stretch>, TelemetryError> {
+fn batches(runs: &Places, events: &EventsReader) -> Result<Vec<Stretch>, TelemetryError> {
     let mut batches = Vec::with_capacity(events.len());
     let (mut first, mut row) = (0, 0);
     let (mut held, mut stated) = (0_u64, 0_u64);
     for group in 0..runs.len() {
-        let frame = runs.read(group, Some(vec!["n_events".to_owned()]))?;
-        for n_events in integers(RUNS, &frame, "n_events")?.iter() {
+        for n_events in runs.decode(|reader| numbers(reader, group, "n_events"))? {
             row += 1;
-            let n_events = unsigned(n_events.unwrap_or(0));
+            let n_events = unsigned(n_events);
             held = held.saturating_add(n_events);
             stated = stated.saturating_add(n_events);
             let open = batches.len();
@@ -153,7 +153,7 @@ fn batches(runs: &Groups, events: &EventsReader) -> Result<Vec<Stretch>, Telemet
     if batches.len() != events.len() {
         return Err(TelemetryError::Store {
             table: EVENTS,
-            reason: "the events of a run stand in two row groups".to_owned(),
+            reason: "the events of a run stand in two row places".to_owned(),
         });
     }
     // Runs without events make batches of their own.
@@ -168,73 +168,121 @@ fn batches(runs: &Groups, events: &EventsReader) -> Result<Vec<Stretch>, Telemet
     Ok(batches)
 }
 
+/// Appends the runs of a row group.
 fn read_run_rows(
-    frame: &DataFrame,
+    places: &Places,
+    group: usize,
     names: &mut Names,
     rows: &mut Vec<RunRow>,
 ) -> Result<(), TelemetryError> {
-    let text = |column: &'static str| texts(RUNS, frame, column);
-    let integer = |column: &'static str| integers(RUNS, frame, column);
-    let (name, source, session) = (text("name")?, text("source")?, text("session")?);
-    let (parent, harness, model, role) = (
-        text("parent")?,
-        text("harness")?,
-        text("model")?,
-        text("role")?,
-    );
-    let (resolution, status, end) = (text("resolution")?, text("status")?, text("end")?);
-    let (started, end_ms, duration) = (
-        integer("started_at_ms")?,
-        integer("end_ms")?,
-        integer("duration_ms")?,
-    );
-    let (turns, tools) = (integer("turns")?, integer("tools")?);
-    let (silence, gap, n_events) = (
-        integer("silence_ms")?,
-        integer("gap_ms")?,
-        integer("n_events")?,
-    );
-    let aborted = bools(RUNS, frame, "aborted")?;
-    for row in 0..frame.height() {
-        let mut share = |column: &StringChunked| names.share(column.get(row).unwrap_or(""));
-        let number = |column: &Int64Chunked| unsigned(column.get(row).unwrap_or(0));
-        let run = Run {
-            name: Arc::from(name.get(row).unwrap_or("")),
-            source: share(source),
-            session: share(session),
-            parent: share(parent),
-            harness: share(harness),
-            model: share(model),
-            role: share(role),
-            started_at_ms: started.get(row).unwrap_or(0),
-            resolution: known(RUNS, "resolution", resolution.get(row), |name| {
-                [Resolution::Message, Resolution::Stream]
-                    .into_iter()
-                    .find(|r| r.name() == name)
-            })?,
-            status: known(RUNS, "status", status.get(row), |name| {
-                [RunStatus::Run, RunStatus::Unanswered, RunStatus::Outside]
-                    .into_iter()
-                    .find(|status| status.name() == name)
-            })?,
-            end: known(RUNS, "end", end.get(row), |name| {
-                RecordedEnd::ALL.into_iter().find(|end| end.name() == name)
-            })?,
-            end_ms: number(end_ms),
-            measured: Measured {
-                duration_ms: number(duration),
-                turns: number(turns) as u32,
-                tools: number(tools) as u32,
-                silence_ms: number(silence),
-                gap_ms: number(gap),
-                aborted: aborted.get(row).unwrap_or(false),
-            },
-            events: Vec::new(),
+    let n_rows = places.n_rows_of(group);
+    let first = rows.len();
+    rows.resize_with(first + n_rows, RunRow::default);
+    let rows = &mut rows[first..];
+    places.decode(|reader| {
+        let mut text = |column, set: fn(&mut Run) -> &mut Arc<str>| {
+            let values = texts(reader, group, column, names)?;
+            fill(rows, values, |row, value| *set(&mut row.run) = value)
         };
-        rows.push(RunRow {
-            run,
-            n_events: number(n_events),
-        });
+        text("name", |run| &mut run.name)?;
+        text("source", |run| &mut run.source)?;
+        text("session", |run| &mut run.session)?;
+        text("parent", |run| &mut run.parent)?;
+        text("harness", |run| &mut run.harness)?;
+        text("model", |run| &mut run.model)?;
+        text("role", |run| &mut run.role)?;
+        let resolutions = closed(reader, group, "resolution", |name| {
+            [Resolution::Message, Resolution::Stream]
+                .into_iter()
+                .find(|resolution| resolution.name() == name)
+        })?;
+        fill(rows, resolutions, |row, value| row.run.resolution = value)?;
+        let statuses = closed(reader, group, "status", |name| {
+            [RunStatus::Run, RunStatus::Unanswered, RunStatus::Outside]
+                .into_iter()
+                .find(|status| status.name() == name)
+        })?;
+        fill(rows, statuses, |row, value| row.run.status = value)?;
+        let ends = closed(reader, group, "end", |name| {
+            RecordedEnd::ALL.into_iter().find(|end| end.name() == name)
+        })?;
+        fill(rows, ends, |row, value| row.run.end = value)?;
+        let mut number = |column, set: fn(&mut RunRow, i64)| {
+            let values = numbers(reader, group, column)?;
+            fill(rows, values, set)
+        };
+        number("started_at_ms", |row, n| row.run.started_at_ms = n)?;
+        number("end_ms", |row, n| row.run.end_ms = unsigned(n))?;
+        number("duration_ms", |row, n| {
+            row.run.measured.duration_ms = unsigned(n);
+        })?;
+        number("turns", |row, n| {
+            row.run.measured.turns = unsigned(n) as u32;
+        })?;
+        number("tools", |row, n| {
+            row.run.measured.tools = unsigned(n) as u32;
+        })?;
+        number("silence_ms", |row, n| {
+            row.run.measured.silence_ms = unsigned(n);
+        })?;
+        number("gap_ms", |row, n| row.run.measured.gap_ms = unsigned(n))?;
+        number("n_events", |row, n| row.n_events = unsigned(n))?;
+        let mut aborted = Vec::with_capacity(n_rows);
+        let chunk = reader.chunk(group, "aborted")?;
+        chunk.dense_bools(reader.scratch, &mut aborted)?;
+        fill(rows, aborted, |row, value| {
+            row.run.measured.aborted = value;
+        })
+    })
+}
+
+/// Sets something of every row.
+fn fill<T>(rows: &mut [RunRow], values: Vec<T>, set: impl Fn(&mut RunRow, T)) -> ParquetResult<()> {
+    if values.len() != rows.len() {
+        return Err(oos("columns of unequal length"));
+    }
+    for (row, value) in rows.iter_mut().zip(values) {
+        set(row, value);
     }
     Ok(())
+}
+
+fn numbers(reader: &mut Reader<'_>, group: usize, column: &str) -> ParquetResult<Vec<i64>> {
+    let mut numbers = Vec::new();
+    let chunk = reader.chunk(group, column)?;
+    chunk.dense_numbers(reader.scratch, |values| numbers.extend_from_slice(values))?;
+    Ok(numbers)
+}
+
+/// The texts of a column, of which equal ones share one allocation.
+fn texts(
+    reader: &mut Reader<'_>,
+    group: usize,
+    column: &str,
+    names: &mut Names,
+) -> ParquetResult<Vec<Arc<str>>> {
+    let mut texts = Vec::new();
+    let chunk = reader.chunk(group, column)?;
+    if chunk.has_dictionary() {
+        let known = chunk.texts()?;
+        let known: Vec<Arc<str>> = known.iter().map(|text| names.share(text)).collect();
+        chunk.dense_codes(&known, reader.scratch, &mut texts)?;
+    } else {
+        chunk.plain_texts(reader.scratch, |text| texts.push(names.share(text)))?;
+    }
+    Ok(texts)
+}
+
+/// What the texts of a column of closed names stand for.
+fn closed<T: Clone>(
+    reader: &mut Reader<'_>,
+    group: usize,
+    column: &str,
+    parse: impl Fn(&str) -> Option<T>,
+) -> ParquetResult<Vec<T>> {
+    let mut values = Vec::new();
+    let chunk = reader.chunk(group, column)?;
+    let known = chunk.known(column, parse)?;
+    chunk.dense_codes(&known, reader.scratch, &mut values)?;
+    Ok(values)
 }

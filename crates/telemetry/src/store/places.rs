@@ -1,0 +1,153 @@
+//! A Parquet file open for reading column by column: of what the file says of itself, only where each column lies.
+//!
+//! The library keeps about a kilobyte for each column of each row group, which at 1e8 events is more than the columns
+//! of the row group that is being read. What is needed of it is 24 bytes.
+
+use polars_parquet::parquet::compression::Compression;
+use polars_parquet::parquet::error::ParquetResult;
+use polars_parquet::parquet::metadata::{ColumnChunkMetadata, Descriptor, FileMetadata};
+use polars_parquet::parquet::read::read_metadata;
+use polars_parquet::read::RowGroupMetadata;
+use policysim_sim::pool::Pool;
+
+use super::Table;
+use super::groups::guarded;
+use super::pages::{Bytes, Chunk, Scratch, oos};
+use crate::error::TelemetryError;
+
+/// Where one column of one row group lies.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) start: u64,
+    pub(super) n_bytes: u32,
+    pub(super) n_values: u32,
+    pub(super) compression: Compression,
+}
+
+/// A column of the file, in every row group.
+#[derive(Debug)]
+struct Column {
+    name: String,
+    descriptor: Descriptor,
+}
+
+/// A Parquet file open for reading, by row group and column.
+#[derive(Debug)]
+pub(super) struct Places {
+    table: &'static str,
+    source: Table,
+    columns: Vec<Column>,
+    /// The columns of the first row group, then those of the next.
+    places: Vec<Place>,
+    /// Rows by row group.
+    n_rows: Vec<usize>,
+    /// Memory to decode in, as often as threads decode.
+    scratch: Pool<Scratch, fn() -> Scratch>,
+}
+
+impl Places {
+    pub(super) fn open(table: &'static str, source: &Table) -> Result<Self, TelemetryError> {
+        guarded(table, || {
+            let mut bytes = source.open(table)?;
+            read_metadata(&mut bytes)
+                .and_then(|metadata| Self::of(table, source, &metadata))
+                .map_err(|error| TelemetryError::store(table, error))
+        })
+    }
+
+    fn of(table: &'static str, source: &Table, metadata: &FileMetadata) -> ParquetResult<Self> {
+        let columns: Vec<Column> = metadata
+            .schema_descr
+            .columns()
+            .iter()
+            .map(|column| Column {
+                name: column.path_in_schema.join("."),
+                descriptor: column.descriptor.clone(),
+            })
+            .collect();
+        let mut places = Vec::with_capacity(columns.len() * metadata.row_groups.len());
+        for group in &metadata.row_groups {
+            if group.n_columns() != columns.len() {
+                return Err(oos("a row group that lacks columns"));
+            }
+            for chunk in group.parquet_columns() {
+                places.push(place(chunk)?);
+            }
+        }
+        let n_rows = metadata.row_groups.iter().map(RowGroupMetadata::num_rows);
+        Ok(Self {
+            table,
+            source: source.clone(),
+            columns,
+            places,
+            n_rows: n_rows.collect(),
+            scratch: Pool::new(Scratch::default),
+        })
+    }
+
+    /// How many row groups there are.
+    pub(super) const fn len(&self) -> usize {
+        self.n_rows.len()
+    }
+
+    /// How many rows there are.
+    pub(super) fn n_rows(&self) -> usize {
+        self.n_rows.iter().sum()
+    }
+
+    /// How many rows the row group has.
+    pub(super) fn n_rows_of(&self, group: usize) -> usize {
+        self.n_rows[group]
+    }
+
+    /// Reads columns with what `read` gets to do so.
+    pub(super) fn decode<T>(
+        &self,
+        read: impl FnOnce(&mut Reader<'_>) -> ParquetResult<T>,
+    ) -> Result<T, TelemetryError> {
+        guarded(self.table, || {
+            let mut bytes = self.source.open(self.table)?;
+            self.scratch
+                .with(|scratch| {
+                    read(&mut Reader {
+                        places: self,
+                        bytes: &mut *bytes,
+                        scratch,
+                    })
+                })
+                .map_err(|error| TelemetryError::store(self.table, error))
+        })
+    }
+}
+
+fn place(chunk: &ColumnChunkMetadata) -> ParquetResult<Place> {
+    let range = chunk.byte_range();
+    let n_bytes = range.end.saturating_sub(range.start);
+    Ok(Place {
+        start: range.start,
+        n_bytes: u32::try_from(n_bytes).map_err(oos)?,
+        n_values: u32::try_from(chunk.num_values()).map_err(oos)?,
+        compression: chunk.compression(),
+    })
+}
+
+/// The bytes of a file, and the memory to decode them in.
+pub(super) struct Reader<'a> {
+    places: &'a Places,
+    bytes: &'a mut dyn Bytes,
+    pub(super) scratch: &'a mut Scratch,
+}
+
+impl Reader<'_> {
+    /// A column of a row group.
+    pub(super) fn chunk(&mut self, group: usize, column: &str) -> ParquetResult<Chunk> {
+        let columns = &self.places.columns;
+        let index = columns
+            .iter()
+            .position(|of_file| of_file.name == column)
+            .ok_or_else(|| oos(format!("no column {column}")))?;
+        let place = self.places.places[group * columns.len() + index];
+        let descriptor = &columns[index].descriptor;
+        Chunk::read(self.bytes, place, descriptor, self.scratch)
+    }
+}
