@@ -115,13 +115,21 @@ impl Lengths {
     pub fn counts(&self) -> Counts {
         match &self.0 {
             State::Exact(counts) => counts.clone(),
-            State::Coarse(histogram) => histogram
-                .iter_recorded()
-                .map(|bucket| {
-                    let ms = histogram.highest_equivalent(bucket.value_iterated_to());
-                    (ms, bucket.count_at_value())
-                })
-                .collect(),
+            State::Coarse(_) => self.pairs(|pairs| pairs.collect()),
+        }
+    }
+
+    /// The same as pairs, handed to `take`.
+    pub(crate) fn pairs<T>(
+        &self,
+        take: impl FnOnce(&mut dyn Iterator<Item = (u64, u64)>) -> T,
+    ) -> T {
+        match &self.0 {
+            State::Exact(counts) => take(&mut counts.iter()),
+            State::Coarse(histogram) => take(&mut histogram.iter_recorded().map(|bucket| {
+                let ms = histogram.highest_equivalent(bucket.value_iterated_to());
+                (ms, bucket.count_at_value())
+            })),
         }
     }
 }

@@ -8,7 +8,10 @@ use crate::stats::choice::{Half, half, mixed};
 
 /// Up to so many sessions have totals of their own. With more, whole sessions are put together by the hash of their
 /// keys: so many groups there are then at most, each within one half of the runs.
-pub const EXACT_SESSIONS: usize = 1 << 14;
+///
+/// A variance over the 2,048 groups of a half is itself uncertain by 3 % (the square root of 2 over their number), and
+/// the width of an interval by half of that; a worker holds no more than 2 MB.
+pub const EXACT_SESSIONS: usize = 1 << 12;
 
 /// What tells the group of a session from its half.
 const GROUPING: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -27,7 +30,45 @@ enum Totals<T> {
     /// By key.
     Named(BTreeMap<Arc<str>, T>),
     /// By group; those of the certifying half are odd.
-    Grouped(BTreeMap<u32, T>),
+    Grouped(Groups<T>),
+}
+
+/// Totals of groups, with room for all of them from the start: what is held does not grow with what is added.
+#[derive(Clone, Debug, Eq, PartialEq)]
+struct Groups<T> {
+    totals: Vec<T>,
+    /// Which groups there are.
+    met: Vec<bool>,
+}
+
+impl<T: AddAssign + Default> Groups<T> {
+    fn new(exact: usize) -> Self {
+        let n_groups = 2 * pairs(exact);
+        let mut totals = Vec::new();
+        totals.resize_with(n_groups, T::default);
+        Self {
+            totals,
+            met: vec![false; n_groups],
+        }
+    }
+
+    fn add(&mut self, group: usize, what: T) {
+        self.totals[group] += what;
+        self.met[group] = true;
+    }
+}
+
+impl<T> Groups<T> {
+    fn into_iter(self) -> impl Iterator<Item = (usize, T)> {
+        let met = self.met.into_iter();
+        let all = self.totals.into_iter().enumerate().zip(met);
+        all.filter_map(|(total, met)| met.then_some(total))
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (usize, &T)> {
+        let all = self.totals.iter().enumerate().zip(&self.met);
+        all.filter_map(|(total, met)| met.then_some(total))
+    }
 }
 
 impl<T: AddAssign + Default> BySession<T> {
@@ -47,7 +88,7 @@ impl<T: AddAssign + Default> BySession<T> {
     fn add_within(&mut self, key: &Arc<str>, what: T, exact: usize) {
         match &mut self.totals {
             Totals::Grouped(groups) => {
-                *groups.entry(group(key, self.seed, exact)).or_default() += what;
+                groups.add(group(key, self.seed, exact), what);
             }
             Totals::Named(named) => {
                 if let Some(total) = named.get_mut(key) {
@@ -57,7 +98,7 @@ impl<T: AddAssign + Default> BySession<T> {
                 }
                 if named.len() > exact {
                     let named = std::mem::take(named);
-                    self.totals = Totals::Grouped(BTreeMap::new());
+                    self.totals = Totals::Grouped(Groups::new(exact));
                     for (key, total) in named {
                         self.add_within(&key, total, exact);
                     }
@@ -79,8 +120,8 @@ impl<T: AddAssign + Default> BySession<T> {
                 }
             }
             (Totals::Grouped(mine), Totals::Grouped(theirs)) => {
-                for (group, total) in theirs {
-                    *mine.entry(group).or_default() += total;
+                for (group, total) in theirs.into_iter() {
+                    mine.add(group, total);
                 }
             }
             (Totals::Named(mine), theirs @ Totals::Grouped(_)) => {
@@ -104,7 +145,7 @@ impl<T> BySession<T> {
     pub fn len(&self) -> usize {
         match &self.totals {
             Totals::Named(named) => named.len(),
-            Totals::Grouped(groups) => groups.len(),
+            Totals::Grouped(groups) => groups.iter().count(),
         }
     }
 
@@ -121,7 +162,7 @@ impl<T> BySession<T> {
         };
         let named = named.into_iter().flatten();
         let named = named.map(|(key, total)| (half(key.as_bytes(), self.seed), total));
-        let groups = groups.into_iter().flatten();
+        let groups = groups.into_iter().flat_map(Groups::iter);
         let groups = groups.map(|(group, total)| match group % 2 {
             0 => (Half::Select, total),
             _ => (Half::Certify, total),
@@ -130,12 +171,16 @@ impl<T> BySession<T> {
     }
 }
 
+/// How many groups each half has.
+fn pairs(exact: usize) -> usize {
+    (exact / 2).max(1)
+}
+
 /// The group of a session.
-fn group(key: &str, seed: u64, exact: usize) -> u32 {
-    let groups = (exact / 2).max(1) as u64;
-    let among = mixed(key.as_bytes(), GROUPING) % groups;
-    let odd = u64::from(half(key.as_bytes(), seed) == Half::Certify);
-    (2 * among + odd) as u32
+fn group(key: &str, seed: u64, exact: usize) -> usize {
+    let among = mixed(key.as_bytes(), GROUPING) % pairs(exact) as u64;
+    let odd = usize::from(half(key.as_bytes(), seed) == Half::Certify);
+    2 * among as usize + odd
 }
 
 #[cfg(test)]

@@ -63,11 +63,8 @@ impl Gaps {
 
     /// Gaps of 0 ms are none.
     fn counts(&self) -> Counts {
-        let mut counts = self.long.counts();
-        for (ms, &times) in self.short.iter().enumerate().skip(1) {
-            counts.add(ms as u64, times);
-        }
-        counts
+        let short = (0..).zip(self.short.iter().copied()).skip(1);
+        self.long.pairs(|long| short.chain(long).collect())
     }
 }
 

@@ -112,10 +112,11 @@ impl Readings {
     /// The readings, with `stretches` of the same runs and structure.
     pub(crate) fn counted(&self, stretches: &Stretches) -> Counted {
         let left = self.less.counts();
-        let mut ended = Counts::default();
-        for (ms, times) in stretches.all().iter() {
-            ended.add(ms, times.saturating_sub(left.at(ms)));
-        }
+        let mut ended: Counts = stretches
+            .all()
+            .iter()
+            .map(|(ms, times)| (ms, times.saturating_sub(left.at(ms))))
+            .collect();
         ended.merge(&self.more.counts());
         let cut = |cut: Cut| self.cut[cut as usize].counts();
         let units = self.by_session.len() as u64 + self.unkeyed;
