@@ -27,10 +27,7 @@ fn main() {
 }
 
 fn data() -> (Vec<Batch>, Symbols, ItemsCount) {
-    let mut batches = workload::batches(1, EVENTS, 1 << 16);
-    for batch in &mut batches {
-        batch.index();
-    }
+    let batches = workload::batches(1, EVENTS, 1 << 16);
     let events: usize = batches.iter().map(|batch| batch.events().len()).sum();
     (batches, Symbols::default(), ItemsCount::new(events))
 }

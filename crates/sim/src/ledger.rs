@@ -353,7 +353,7 @@ impl ActiveTime {
             .filter(|(row, wait)| {
                 wait.kind == WaitKind::Human && columns.kind[*row] == Kind::ToolEnd
             })
-            .map(|(row, _)| columns.id[row]);
+            .map(|(row, _)| columns.id.of(row));
         let questions: Vec<CallId> = questions.collect();
         let asks = !questions.is_empty();
         let mut open = Open::new(questions);
@@ -371,8 +371,11 @@ impl ActiveTime {
                     continue;
                 }
                 let concludes = kind == Kind::RunEnd && columns.outcome.get(row).is_some();
-                // far apart in memory, and asked for only where there are questions
-                let id = if asks { columns.id[row] } else { CallId::NONE };
+                let id = if asks {
+                    columns.id.of(row)
+                } else {
+                    CallId::NONE
+                };
                 open.apply(kind, id, concludes);
                 if open.is_active() != active {
                     let t_ms = columns.t_ms[row];

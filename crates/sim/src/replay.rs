@@ -4,7 +4,7 @@ use policysim_policy::{Cause, Kind, Millis, Output, Policy, Setup, Trace, Verdic
 
 use crate::judgement::{self, Judgement, KillClass};
 use crate::run::{EventFlags, Run, RunEvent, Symbols};
-use crate::scan::RunView;
+use crate::scan::{Rising, RunView};
 
 /// What one policy did to one run.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -165,30 +165,29 @@ pub fn verdict(policy: &Policy, run: &RunView<'_>, symbols: &Symbols) -> Verdict
         .expect("a finished watchdog has a verdict")
 }
 
-/// Which events of a run are nothing but a time and a kind to the core.
+/// Which events of a run are nothing but a time and a kind to the core: all that do not ask the clock to stop.
 pub(crate) struct Plain<'a> {
-    flags: &'a [EventFlags],
-    /// The first event, of those not passed yet, that is more.
-    more: usize,
+    marks: Rising<'a, EventFlags>,
+    first: usize,
+    n_events: usize,
 }
 
 impl<'a> Plain<'a> {
     pub(crate) fn of(run: &RunView<'a>) -> Self {
-        let flags = &run.events.flags[run.first..run.end];
+        let marks = &run.events.flags;
         Self {
-            flags,
-            more: if run.suspends { 0 } else { flags.len() },
+            // where none asks, none is looked at
+            marks: marks.rising(if run.suspends { run.first } else { usize::MAX }),
+            first: run.first,
+            n_events: run.len(),
         }
     }
 
     /// The first event from `next` on that is more; `next` never falls.
     pub(crate) fn until(&mut self, next: usize) -> usize {
-        let is_more = |flags: &EventFlags| flags.has(EventFlags::SUSPENDS);
-        if self.more < self.flags.len() && (self.more < next || !is_more(&self.flags[self.more])) {
-            let rest = self.flags[next..].iter().position(is_more);
-            self.more = rest.map_or(self.flags.len(), |rest| next + rest);
-        }
-        self.more
+        let asks = |flags: &EventFlags| flags.has(EventFlags::SUSPENDS);
+        let row = self.marks.find(self.first + next, asks);
+        row.map_or(self.n_events, |row| (row - self.first).min(self.n_events))
     }
 }
 

@@ -58,6 +58,15 @@ impl<T: Copy> Sparse<T> {
         Some(self.values[place])
     }
 
+    /// Looks values up row after row, none before `first`.
+    pub(crate) fn rising(&self, first: usize) -> Rising<'_, T> {
+        let before = self.rows.partition_point(|&row| (row as usize) < first);
+        Rising {
+            rows: &self.rows[before..],
+            values: &self.values[before..],
+        }
+    }
+
     /// The rows in `range` that have a value, with it.
     pub fn within(&self, range: Range<usize>) -> impl Iterator<Item = (usize, T)> + '_ {
         let first = self
@@ -77,19 +86,71 @@ impl<T: Copy> Sparse<T> {
     }
 }
 
+impl<T: Copy + Default + PartialEq> Sparse<T> {
+    /// Gives `row` a value unless it is that of rows without one.
+    fn push_other(&mut self, row: usize, value: T) {
+        if value != T::default() {
+            self.push(row, value);
+        }
+    }
+
+    /// The value of `row`; without one, that of most rows.
+    pub fn of(&self, row: usize) -> T {
+        self.get(row).unwrap_or_default()
+    }
+}
+
+/// Values of a column looked up by rising row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rising<'a, T> {
+    rows: &'a [u32],
+    values: &'a [T],
+}
+
+impl<T: Copy + Default> Rising<'_, T> {
+    /// The value of `row`; without one, that of most rows. Rows never fall.
+    #[inline]
+    pub(crate) fn of(&mut self, row: usize) -> T {
+        while let [next, rest @ ..] = self.rows
+            && (*next as usize) < row
+        {
+            (self.rows, self.values) = (rest, &self.values[1..]);
+        }
+        match (self.rows, self.values) {
+            ([next, ..], [value, ..]) if *next as usize == row => *value,
+            _ => T::default(),
+        }
+    }
+}
+
+impl<T> Rising<'_, T> {
+    /// The next row from `row` on whose value is wanted; rows never fall.
+    pub(crate) fn find(&mut self, row: usize, wanted: impl Fn(&T) -> bool) -> Option<usize> {
+        while let ([next, rows @ ..], [value, values @ ..]) = (self.rows, self.values) {
+            if *next as usize >= row && wanted(value) {
+                return Some(*next as usize);
+            }
+            (self.rows, self.values) = (rows, values);
+        }
+        None
+    }
+}
+
 /// Events as columns, one row per event: the fields of [`RunEvent`], in its meaning.
+///
+/// Most of a run are pieces of a stream, which have neither id nor name nor marks.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct EventColumns {
     /// Milliseconds since the run's start; never decreases within a run.
     pub t_ms: Vec<u64>,
     /// What was observed.
     pub kind: Vec<Kind>,
-    /// Which open thing it is about.
-    pub id: Vec<CallId>,
-    /// Tool name, or the name of an `other`.
-    pub name: Vec<Symbol>,
-    /// Quality marks.
-    pub flags: Vec<EventFlags>,
+    /// Which open thing it is about, where that is something.
+    pub id: Sparse<CallId>,
+    /// Tool name, or the name of an `other`, where it has one.
+    pub name: Sparse<Symbol>,
+    /// Quality marks, where there are some.
+    pub flags: Sparse<EventFlags>,
     /// A length in ms that the record states.
     pub announced_ms: Sparse<u64>,
     /// Of a `run_end`: how the run ended.
@@ -114,9 +175,9 @@ impl EventColumns {
         let row = self.len();
         self.t_ms.push(event.t_ms);
         self.kind.push(event.kind);
-        self.id.push(event.id);
-        self.name.push(event.name);
-        self.flags.push(event.flags);
+        self.id.push_other(row, event.id);
+        self.name.push_other(row, event.name);
+        self.flags.push_other(row, event.flags);
         if let Some(announced_ms) = event.announced_ms {
             self.announced_ms.push(row, announced_ms);
         }
@@ -136,12 +197,12 @@ impl EventColumns {
         RunEvent {
             t_ms: self.t_ms[row],
             kind: self.kind[row],
-            id: self.id[row],
-            name: self.name[row],
+            id: self.id.of(row),
+            name: self.name.of(row),
             announced_ms: self.announced_ms.get(row),
             outcome: self.outcome.get(row),
             wait: self.wait.get(row),
-            flags: self.flags[row],
+            flags: self.flags.of(row),
         }
     }
 
@@ -167,17 +228,6 @@ pub struct Batch {
     /// All flags of each run's events.
     flags: Vec<EventFlags>,
     events: EventColumns,
-    /// The rows that are more than a time and a kind, in one place; empty until indexed.
-    facts: Vec<Fact>,
-}
-
-/// What the core is told of an event beside time and kind.
-#[derive(Clone, Copy, Debug)]
-struct Fact {
-    row: u32,
-    name: Symbol,
-    id: CallId,
-    flags: EventFlags,
 }
 
 /// Whether it is a piece of a stream: of these most runs consist, and to the core they have neither id nor name.
@@ -208,7 +258,6 @@ pub struct RunView<'a> {
     pub suspends: bool,
     /// Whether one of its events is flagged as a suspected host suspend.
     suspected: bool,
-    facts: &'a [Fact],
 }
 
 impl<'a> RunView<'a> {
@@ -237,8 +286,8 @@ impl<'a> RunView<'a> {
         if !self.suspected {
             return 0;
         }
-        let flags = self.events.flags[self.first..self.end].iter();
-        let suspected = flags.filter(|flags| flags.has(EventFlags::SUSPECTED_SUSPEND));
+        let flags = self.events.flags.within(self.first..self.end);
+        let suspected = flags.filter(|(_, flags)| flags.has(EventFlags::SUSPECTED_SUSPEND));
         suspected.count() as u64
     }
 
@@ -252,13 +301,13 @@ impl<'a> RunView<'a> {
 
     /// Its events as the core takes them, one after the other.
     pub(crate) fn feed<'s>(&self, symbols: &'s Symbols) -> Feed<'a, 's> {
-        let before = self
-            .facts
-            .partition_point(|fact| (fact.row as usize) < self.first);
+        let events = self.events;
         Feed {
-            events: self.events,
+            events,
             first: self.first,
-            facts: &self.facts[before..],
+            ids: events.id.rising(self.first),
+            names: events.name.rising(self.first),
+            flags: events.flags.rising(self.first),
             symbols,
         }
     }
@@ -276,7 +325,9 @@ impl<'a> RunView<'a> {
 pub(crate) struct Feed<'a, 's> {
     events: &'a EventColumns,
     first: usize,
-    facts: &'a [Fact],
+    ids: Rising<'a, CallId>,
+    names: Rising<'a, Symbol>,
+    flags: Rising<'a, EventFlags>,
     symbols: &'s Symbols,
 }
 
@@ -284,15 +335,7 @@ impl<'s> Feed<'_, 's> {
     /// Event `index` of the run; indices never fall.
     pub(crate) fn event(&mut self, index: usize) -> Event<'s> {
         let (row, columns) = (self.first + index, self.events);
-        while let [fact, rest @ ..] = self.facts
-            && (fact.row as usize) < row
-        {
-            self.facts = rest;
-        }
-        let (id, name, flags) = match self.facts {
-            [fact, ..] if fact.row as usize == row => (fact.id, fact.name, fact.flags),
-            _ => (columns.id[row], columns.name[row], columns.flags[row]),
-        };
+        let (id, name, flags) = (self.ids.of(row), self.names.of(row), self.flags.of(row));
         let kind = columns.kind[row];
         // the rare columns are looked up only for the kinds to which they mean something
         let announced = match kind {
@@ -331,8 +374,8 @@ impl Batch {
     fn close_at(&mut self, mut head: Run, end: usize) {
         head.events = Vec::new();
         let first = self.ends.last().copied().unwrap_or(0);
-        let flags = &self.events.flags[first..end];
-        let any = flags.iter().fold(0, |any, flags| any | flags.0);
+        let flags = self.events.flags.within(first..end);
+        let any = flags.fold(0, |any, (_, flags)| any | flags.0);
         self.flags.push(EventFlags(any));
         self.runs.push(head);
         self.ends.push(end);
@@ -355,7 +398,6 @@ impl Batch {
         self.ends.clear();
         self.flags.clear();
         self.events.clear();
-        self.facts.clear();
     }
 
     /// Its runs, in their order.
@@ -367,24 +409,7 @@ impl Batch {
             end: self.ends[index],
             suspends: self.flags[index].has(EventFlags::SUSPENDS),
             suspected: self.flags[index].has(EventFlags::SUSPECTED_SUSPEND),
-            facts: &self.facts,
         })
-    }
-
-    /// Gathers what the core is told of events that are more than pieces of a stream. For a batch that is read more
-    /// often than once: it spares a look into several long columns for each.
-    pub fn index(&mut self) {
-        let columns = &self.events;
-        let kinds = columns.kind.iter().enumerate();
-        let rows = kinds.filter(|(_, kind)| !is_piece(**kind));
-        self.facts = rows
-            .map(|(row, _)| Fact {
-                row: row as u32,
-                name: columns.name[row],
-                id: columns.id[row],
-                flags: columns.flags[row],
-            })
-            .collect();
     }
 
     /// The events of all its runs.
@@ -430,10 +455,7 @@ impl<'a> InMemory<'a> {
     }
 
     /// Batches that are columns already.
-    pub fn of_batches(symbols: &'a Symbols, mut batches: Vec<Batch>) -> Self {
-        for batch in &mut batches {
-            batch.index();
-        }
+    pub const fn of_batches(symbols: &'a Symbols, batches: Vec<Batch>) -> Self {
         Self { symbols, batches }
     }
 }

@@ -64,7 +64,7 @@ impl WaitCounts {
         let mut found = Self::default();
         for (row, _) in run.events.wait.within(run.first..run.end) {
             found.n += 1;
-            found.left_out += u64::from(is_left_out(run.events.flags[row]));
+            found.left_out += u64::from(is_left_out(run.events.flags.of(row)));
         }
         found
     }

@@ -27,8 +27,8 @@ pub(crate) use foreign::{Cell, ForeignTable};
 pub(crate) use runs::{RunsReader, write_runs};
 
 use frames::{samples_frame, unsigned};
-use groups::{Groups, Names, bools, integers, known, texts};
 use pages::Bytes;
+use places::{Names, Places, fill};
 use write::TableWriter;
 
 use crate::error::TelemetryError;
@@ -120,11 +120,11 @@ impl<W: Write> SamplesWriter<W> {
 
 /// Reads `samples.parquet` whole.
 pub(crate) fn read_samples(table: &Table) -> Result<Vec<Sample>, TelemetryError> {
-    let groups = Groups::open(SAMPLES, table)?;
-    let mut samples = Vec::with_capacity(groups.n_rows());
+    let places = Places::open(SAMPLES, table)?;
+    let mut samples = Vec::with_capacity(places.n_rows());
     let mut names = Names::default();
-    for group in 0..groups.len() {
-        read_sample_rows(&groups.read(group, None)?, &mut names, &mut samples)?;
+    for group in 0..places.len() {
+        read_sample_rows(&places, group, &mut names, &mut samples)?;
     }
     Ok(samples)
 }
@@ -134,30 +134,41 @@ const EVENTS: &str = "events.parquet";
 const SAMPLES: &str = "samples.parquet";
 const FOREIGN: &str = "the Parquet table";
 
+/// Appends the samples of a row group.
 fn read_sample_rows(
-    frame: &DataFrame,
+    places: &Places,
+    group: usize,
     names: &mut Names,
     samples: &mut Vec<Sample>,
 ) -> Result<(), TelemetryError> {
-    let text = |column: &'static str| texts(SAMPLES, frame, column);
-    let (source, kind, run) = (text("source")?, text("kind")?, text("run")?);
-    let (role, model, tool) = (text("role")?, text("model")?, text("tool")?);
-    let duration = integers(SAMPLES, frame, "duration_ms")?;
-    let censored = bools(SAMPLES, frame, "censored")?;
-    for row in 0..frame.height() {
-        let mut share = |column: &StringChunked| names.share(column.get(row).unwrap_or(""));
-        samples.push(Sample {
-            source: share(source),
-            run: share(run),
-            role: share(role),
-            model: share(model),
-            tool: share(tool),
-            kind: known(SAMPLES, "kind", kind.get(row), WaitKind::from_name)?,
-            duration_ms: unsigned(duration.get(row).unwrap_or(0)),
-            censored: censored.get(row).unwrap_or(false),
-        });
-    }
-    Ok(())
+    places.decode(|reader| {
+        let kinds = reader.closed(group, "kind", WaitKind::from_name)?;
+        let first = samples.len();
+        samples.extend(kinds.into_iter().map(|kind| Sample {
+            source: Arc::default(),
+            run: Arc::default(),
+            role: Arc::default(),
+            model: Arc::default(),
+            tool: Arc::default(),
+            kind,
+            duration_ms: 0,
+            censored: false,
+        }));
+        let rows = &mut samples[first..];
+        let mut text = |column, set: fn(&mut Sample) -> &mut Arc<str>| {
+            let values = reader.texts(group, column, names)?;
+            fill(rows, values, |row, value| *set(row) = value)
+        };
+        text("source", |row| &mut row.source)?;
+        text("run", |row| &mut row.run)?;
+        text("role", |row| &mut row.role)?;
+        text("model", |row| &mut row.model)?;
+        text("tool", |row| &mut row.tool)?;
+        let lengths = reader.numbers(group, "duration_ms")?;
+        fill(rows, lengths, |row, ms| row.duration_ms = unsigned(ms))?;
+        let censored = reader.bools(group, "censored")?;
+        fill(rows, censored, |row, value| row.censored = value)
+    })
 }
 
 /// The bytes of a Parquet file with these columns: how results such as the cells of a sweep are kept.

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use polars_parquet::write::Encoding;
 use policysim_policy::{CallId, Kind, Outcome};
-use policysim_sim::run::{EventFlags, RunEvent, Symbols, Wait, WaitKind};
+use policysim_sim::run::{EventFlags, RunEvent, Symbol, Symbols, Wait, WaitKind};
 use policysim_sim::scan::EventColumns;
 
 use super::frames::{events_frame, unsigned};
@@ -163,28 +163,30 @@ impl EventsReader {
             let known = kinds.known("kind", Kind::from_name)?;
             columns.kind.reserve_exact(n_rows);
             kinds.dense_codes(&known, reader.scratch, &mut columns.kind)?;
-            columns.id.reserve_exact(n_rows);
             let ids = reader.chunk(group, "call_id")?;
-            ids.dense_numbers(reader.scratch, |values| {
-                let ids = values.iter().map(|&id| CallId::new(id as u64));
-                columns.id.extend(ids);
+            ids.other_numbers(reader.scratch, |row, id| {
+                columns.id.push(row, CallId::new(id as u64));
             })?;
             let names = reader.chunk(group, "name")?;
-            let symbol = |name: &str| symbols.get(name);
-            columns.name.reserve_exact(n_rows);
             if names.has_dictionary() {
-                let known = names.known("name", symbol)?;
-                names.dense_codes(&known, reader.scratch, &mut columns.name)?;
+                let known = names.known("name", |name| symbols.get(name))?;
+                names.other_codes(&known, reader.scratch, |row, name| {
+                    columns.name.push(row, name);
+                })?;
             } else {
+                let mut rows = 0..;
                 names.plain_texts(reader.scratch, |name| {
-                    columns.name.push(symbol(name).unwrap_or_default());
+                    let symbol = symbols.get(name).unwrap_or_default();
+                    if let Some(row) = rows.next()
+                        && symbol != Symbol::default()
+                    {
+                        columns.name.push(row, symbol);
+                    }
                 })?;
             }
-            columns.flags.reserve_exact(n_rows);
             let flags = reader.chunk(group, "flags")?;
-            flags.dense_numbers(reader.scratch, |values| {
-                let flags = values.iter().map(|&flags| EventFlags(flags as u16));
-                columns.flags.extend(flags);
+            flags.other_numbers(reader.scratch, |row, flags| {
+                columns.flags.push(row, EventFlags(flags as u16));
             })?;
             let announced = reader.chunk(group, "announced_ms")?;
             announced.sparse_numbers(reader.scratch, |row, ms| {
@@ -206,19 +208,7 @@ impl EventsReader {
                 let ms = waits.next_if(|&(at, _)| at == row).map_or(0, |(_, ms)| ms);
                 columns.wait.push(row, Wait { kind, ms });
             })
-        })?;
-        let lengths = [
-            columns.t_ms.len(),
-            columns.kind.len(),
-            columns.id.len(),
-            columns.name.len(),
-            columns.flags.len(),
-        ];
-        if lengths == [n_rows; 5] {
-            Ok(())
-        } else {
-            Err(TelemetryError::store(EVENTS, "columns of unequal length"))
-        }
+        })
     }
 }
 

@@ -64,10 +64,6 @@ impl Groups {
         self.slices.len()
     }
 
-    pub(super) fn n_rows(&self) -> usize {
-        self.slices.iter().map(|slice| slice.2).sum()
-    }
-
     pub(super) fn read(
         &self,
         group: usize,
@@ -112,68 +108,4 @@ fn reader(
         Table::Bytes(bytes) => Box::new(Cursor::new(Arc::clone(bytes))),
     };
     Ok(ParquetReader::new(input))
-}
-
-/// Equal texts share one allocation.
-#[derive(Default)]
-pub(super) struct Names(std::collections::HashSet<Arc<str>>);
-
-impl Names {
-    pub(super) fn share(&mut self, text: &str) -> Arc<str> {
-        if let Some(shared) = self.0.get(text) {
-            return Arc::clone(shared);
-        }
-        let shared: Arc<str> = Arc::from(text);
-        self.0.insert(Arc::clone(&shared));
-        shared
-    }
-}
-
-pub(super) fn integers<'a>(
-    table: &'static str,
-    frame: &'a DataFrame,
-    name: &str,
-) -> Result<&'a Int64Chunked, TelemetryError> {
-    frame
-        .column(name)
-        .and_then(|column| column.i64())
-        .map_err(|error| TelemetryError::store(table, error))
-}
-
-pub(super) fn texts<'a>(
-    table: &'static str,
-    frame: &'a DataFrame,
-    name: &str,
-) -> Result<&'a StringChunked, TelemetryError> {
-    frame
-        .column(name)
-        .and_then(|column| column.str())
-        .map_err(|error| TelemetryError::store(table, error))
-}
-
-pub(super) fn bools<'a>(
-    table: &'static str,
-    frame: &'a DataFrame,
-    name: &str,
-) -> Result<&'a BooleanChunked, TelemetryError> {
-    frame
-        .column(name)
-        .and_then(|column| column.bool())
-        .map_err(|error| TelemetryError::store(table, error))
-}
-
-/// The value of a column of closed names, or an error that names the column.
-pub(super) fn known<T>(
-    table: &'static str,
-    column: &str,
-    text: Option<&str>,
-    parse: impl Fn(&str) -> Option<T>,
-) -> Result<T, TelemetryError> {
-    let text = text.unwrap_or("");
-    parse(text).ok_or_else(|| {
-        TelemetryError::store(
-            table,
-            format!("column {column} holds '{text}', which is no known name"),
-        )
-    })
 }

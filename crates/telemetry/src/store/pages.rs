@@ -28,6 +28,9 @@ impl<T: Read + Seek> Bytes for T {}
 /// About so many values are decoded at a time: they stay in the fastest cache on their way to where they are kept.
 const PIECE: usize = 1 << 12;
 
+/// So many values are passed over at once where none is of interest.
+const FEW: usize = 16;
+
 /// Writers use blocks of 128 to 1,024 differences; what claims to be larger than this is damaged.
 const LARGEST_BLOCK: usize = 1 << 16;
 
@@ -75,6 +78,7 @@ type Dictionary = (Vec<u8>, usize);
 pub(super) struct Chunk {
     pages: PageReader,
     is_compressed: bool,
+    n_rows: usize,
     dictionary: Option<Dictionary>,
     /// Whether rows can lack a value.
     optional: bool,
@@ -115,6 +119,7 @@ impl Chunk {
         Ok(Self {
             pages,
             is_compressed: place.compression != Compression::Uncompressed,
+            n_rows: place.n_values as usize,
             dictionary,
             optional: descriptor.max_def_level > 0,
         })
@@ -158,27 +163,41 @@ impl Chunk {
         self.dictionary.is_some()
     }
 
-    /// The numbers of the column, one per row, piece by piece through `take`; a row without a value gives 0.
+    /// The numbers of the column, one per row, piece by piece through `take`.
     pub(super) fn dense_numbers(
         self,
         scratch: &mut Scratch,
         mut take: impl FnMut(&[i64]),
     ) -> ParquetResult<()> {
         let dictionary = self.numbers();
-        self.each_page(scratch, |page, n_rows, defined, pieces| {
-            let n_values = rows(defined);
-            if n_values == n_rows {
-                return page_numbers(page, n_values, &dictionary, pieces, &mut take);
-            }
-            let mut all = vec![0; n_rows];
-            let mut row = defined.iter().flat_map(Clone::clone);
-            page_numbers(page, n_values, &dictionary, pieces, &mut |values| {
-                for (value, row) in values.iter().zip(row.by_ref()) {
-                    all[row] = *value;
+        self.each_page(scratch, |page, rows, pieces| {
+            rows.all()?;
+            page_numbers(page, rows.len(), &dictionary, pieces, &mut take)
+        })
+    }
+
+    /// The numbers of the column other than 0, each with its row, by rising row.
+    pub(super) fn other_numbers(
+        self,
+        scratch: &mut Scratch,
+        mut take: impl FnMut(usize, i64),
+    ) -> ParquetResult<()> {
+        if self.has_dictionary() {
+            let numbers = self.numbers();
+            return self.other_codes(&numbers, scratch, take);
+        }
+        self.each_page(scratch, |page, rows, pieces| {
+            rows.all()?;
+            let mut row = rows.first;
+            page_numbers(page, rows.len(), &[], pieces, &mut |values| {
+                for values in values.chunks(FEW) {
+                    if values.iter().fold(0, |any, value| any | value) != 0 {
+                        let others = (row..).zip(values).filter(|(_, value)| **value != 0);
+                        others.for_each(|(row, value)| take(row, *value));
+                    }
+                    row += values.len();
                 }
-            })?;
-            take(&all);
-            Ok(())
+            })
         })
     }
 
@@ -189,16 +208,13 @@ impl Chunk {
         mut take: impl FnMut(usize, i64),
     ) -> ParquetResult<()> {
         let dictionary = self.numbers();
-        let mut first = 0;
-        self.each_page(scratch, |page, n_rows, defined, pieces| {
-            let mut row = defined.iter().flat_map(Clone::clone);
-            page_numbers(page, rows(defined), &dictionary, pieces, &mut |values| {
+        self.each_page(scratch, |page, rows, pieces| {
+            let mut row = rows.defined();
+            page_numbers(page, rows.n_defined(), &dictionary, pieces, &mut |values| {
                 for (value, row) in values.iter().zip(row.by_ref()) {
-                    take(first + row, *value);
+                    take(row, *value);
                 }
-            })?;
-            first += n_rows;
-            Ok(())
+            })
         })
     }
 
@@ -209,10 +225,47 @@ impl Chunk {
         scratch: &mut Scratch,
         into: &mut Vec<T>,
     ) -> ParquetResult<()> {
-        self.each_page(scratch, |page, n_rows, defined, pieces| {
-            all_defined(n_rows, defined)?;
-            page_codes(page, n_rows, known.len(), &mut pieces.codes, &mut |codes| {
-                into.extend(codes.iter().map(|&code| known[code as usize].clone()));
+        self.each_page(scratch, |page, rows, pieces| {
+            rows.all()?;
+            let (n, codes) = (rows.len(), &mut pieces.codes);
+            page_codes(page, n, known.len(), codes, &mut |codes| match codes {
+                Codes::Same(code, n) => into.resize(into.len() + n, known[code as usize].clone()),
+                Codes::Each(codes) => {
+                    into.extend(codes.iter().map(|&code| known[code as usize].clone()));
+                }
+            })
+        })
+    }
+
+    /// The rows for which `known` holds something else than the default, with it, by rising row.
+    pub(super) fn other_codes<T: Copy + Default + PartialEq>(
+        self,
+        known: &[T],
+        scratch: &mut Scratch,
+        mut take: impl FnMut(usize, T),
+    ) -> ParquetResult<()> {
+        let most = known.iter().position(|known| *known == T::default());
+        let most = most.map_or(u32::MAX, |code| code as u32);
+        self.each_page(scratch, |page, rows, pieces| {
+            rows.all()?;
+            let mut row = rows.first;
+            let (n, codes) = (rows.len(), &mut pieces.codes);
+            page_codes(page, n, known.len(), codes, &mut |codes| match codes {
+                Codes::Same(code, n) => {
+                    if code != most {
+                        (row..row + n).for_each(|row| take(row, known[code as usize]));
+                    }
+                    row += n;
+                }
+                Codes::Each(codes) => {
+                    for codes in codes.chunks(FEW) {
+                        if codes.iter().fold(0, |any, code| any | (code ^ most)) != 0 {
+                            let others = (row..).zip(codes).filter(|(_, code)| **code != most);
+                            others.for_each(|(row, &code)| take(row, known[code as usize]));
+                        }
+                        row += codes.len();
+                    }
+                }
             })
         })
     }
@@ -224,41 +277,39 @@ impl Chunk {
         scratch: &mut Scratch,
         mut take: impl FnMut(usize, T),
     ) -> ParquetResult<()> {
-        let mut first = 0;
-        self.each_page(scratch, |page, n_rows, defined, pieces| {
-            let mut row = defined.iter().flat_map(Clone::clone);
-            let codes = &mut pieces.codes;
-            page_codes(page, rows(defined), known.len(), codes, &mut |codes| {
-                for (&code, row) in codes.iter().zip(row.by_ref()) {
-                    take(first + row, known[code as usize]);
+        self.each_page(scratch, |page, rows, pieces| {
+            let mut row = rows.defined();
+            let (n, codes) = (rows.n_defined(), &mut pieces.codes);
+            page_codes(page, n, known.len(), codes, &mut |codes| match codes {
+                Codes::Same(code, n) => {
+                    let rows = row.by_ref().take(n);
+                    rows.for_each(|row| take(row, known[code as usize]));
                 }
-            })?;
-            first += n_rows;
-            Ok(())
+                Codes::Each(codes) => {
+                    for (&code, row) in codes.iter().zip(row.by_ref()) {
+                        take(row, known[code as usize]);
+                    }
+                }
+            })
         })
     }
 
-    /// The texts of a column without a dictionary, one per row; a row without a value gives an empty text.
+    /// The texts of a column without a dictionary, one per row.
     pub(super) fn plain_texts(
         self,
         scratch: &mut Scratch,
         mut take: impl FnMut(&str),
     ) -> ParquetResult<()> {
-        self.each_page(scratch, |page, n_rows, defined, _| {
+        self.each_page(scratch, |page, rows, _| {
+            rows.all()?;
             if page.encoding() != Encoding::Plain {
                 return Err(oos(format!("a text column in {:?}", page.encoding())));
             }
-            let mut texts = BinaryIter::new(split_buffer(page)?.values, Some(rows(defined)));
-            let mut row = 0;
-            for range in defined {
-                (row..range.start).for_each(|_| take(""));
-                for _ in range.clone() {
-                    let text = texts.next().ok_or_else(|| oos("too few texts"))??;
-                    take(&String::from_utf8_lossy(text));
-                }
-                row = range.end;
+            let mut texts = BinaryIter::new(split_buffer(page)?.values, Some(rows.len()));
+            for _ in 0..rows.len() {
+                let text = texts.next().ok_or_else(|| oos("too few texts"))??;
+                take(&String::from_utf8_lossy(text));
             }
-            (row..n_rows).for_each(|_| take(""));
             Ok(())
         })
     }
@@ -269,13 +320,13 @@ impl Chunk {
         scratch: &mut Scratch,
         into: &mut Vec<bool>,
     ) -> ParquetResult<()> {
-        self.each_page(scratch, |page, n_rows, defined, _| {
-            all_defined(n_rows, defined)?;
+        self.each_page(scratch, |page, rows, _| {
+            rows.all()?;
             let bits = split_buffer(page)?.values;
-            if page.encoding() != Encoding::Plain || bits.len() < n_rows.div_ceil(8) {
+            if page.encoding() != Encoding::Plain || bits.len() < rows.len().div_ceil(8) {
                 return Err(oos("a column of truth values that is not one bit each"));
             }
-            into.extend((0..n_rows).map(|row| is_set(bits, row)));
+            into.extend((0..rows.len()).map(|at| is_set(bits, at)));
             Ok(())
         })
     }
@@ -289,49 +340,80 @@ impl Chunk {
         }
     }
 
-    /// Every page, decompressed, with its number of rows and the rows that have a value.
+    /// Every page, decompressed, with its rows.
     fn each_page(
         mut self,
         scratch: &mut Scratch,
-        mut take: impl FnMut(&DataPage, usize, &[Range<usize>], &mut Pieces) -> ParquetResult<()>,
+        mut take: impl FnMut(&DataPage, &Rows<'_>, &mut Pieces) -> ParquetResult<()>,
     ) -> ParquetResult<()> {
+        let mut first = 0;
         for page in self.pages.by_ref() {
             let page = decompress(page?, &mut scratch.page, &mut scratch.context)?;
             let Page::Data(mut page) = page else {
                 return Err(oos("a second dictionary"));
             };
-            let n_rows = page.num_values();
+            let end = first + page.num_values();
             scratch.defined.clear();
             if self.optional {
-                defined_rows(split_buffer(&page)?.def, n_rows, &mut scratch.defined)?;
+                let levels = split_buffer(&page)?.def;
+                defined_rows(levels, first..end, &mut scratch.defined)?;
             } else {
-                scratch.defined.push(0..n_rows);
+                scratch.defined.push(first..end);
             }
-            take(&page, n_rows, &scratch.defined, &mut scratch.pieces)?;
+            let defined = &scratch.defined;
+            let rows = Rows {
+                first,
+                end,
+                defined,
+            };
+            take(&page, &rows, &mut scratch.pieces)?;
+            first = end;
             if self.is_compressed {
                 scratch.page = std::mem::take(page.buffer_mut());
             }
+        }
+        if first != self.n_rows {
+            return Err(oos(format!("{first} of {} rows", self.n_rows)));
         }
         self.close(scratch);
         Ok(())
     }
 }
 
+/// The rows of a page.
+struct Rows<'a> {
+    first: usize,
+    end: usize,
+    /// Those that have a value.
+    defined: &'a [Range<usize>],
+}
+
+impl Rows<'_> {
+    const fn len(&self) -> usize {
+        self.end - self.first
+    }
+
+    fn n_defined(&self) -> usize {
+        self.defined.iter().map(Range::len).sum()
+    }
+
+    fn defined(&self) -> impl Iterator<Item = usize> {
+        self.defined.iter().flat_map(Clone::clone)
+    }
+
+    /// An error unless all have a value.
+    fn all(&self) -> ParquetResult<()> {
+        if self.n_defined() == self.len() {
+            Ok(())
+        } else {
+            Err(oos("a row without a value"))
+        }
+    }
+}
+
 #[allow(clippy::needless_pass_by_value)] // as `map_err` hands it over
 pub(super) fn oos(what: impl ToString) -> ParquetError {
     ParquetError::OutOfSpec(what.to_string())
-}
-
-fn rows(ranges: &[Range<usize>]) -> usize {
-    ranges.iter().map(Range::len).sum()
-}
-
-fn all_defined(n_rows: usize, defined: &[Range<usize>]) -> ParquetResult<()> {
-    if rows(defined) == n_rows {
-        Ok(())
-    } else {
-        Err(oos("a row without a value"))
-    }
 }
 
 const fn is_set(bits: &[u8], at: usize) -> bool {
@@ -346,14 +428,18 @@ fn plain(bytes: &[u8]) -> impl Iterator<Item = i64> {
         .map(|bytes| i64::from_le_bytes(*bytes))
 }
 
-/// The ranges of rows whose definition level says that there is a value.
-fn defined_rows(levels: &[u8], n_rows: usize, ranges: &mut Vec<Range<usize>>) -> ParquetResult<()> {
-    let mut row = 0;
+/// The ranges of `rows` whose definition level says that there is a value.
+fn defined_rows(
+    levels: &[u8],
+    rows: Range<usize>,
+    ranges: &mut Vec<Range<usize>>,
+) -> ParquetResult<()> {
+    let mut row = rows.start;
     let mut add = |row: usize, n: usize| match ranges.last_mut() {
         Some(last) if last.end == row => last.end += n,
         _ => ranges.push(row..row + n),
     };
-    for chunk in HybridRleDecoder::new(levels, 1, n_rows).into_chunk_iter() {
+    for chunk in HybridRleDecoder::new(levels, 1, rows.len()).into_chunk_iter() {
         match chunk? {
             HybridRleChunk::Rle(level, n) => {
                 if level == 1 {
@@ -372,11 +458,19 @@ fn defined_rows(levels: &[u8], n_rows: usize, ranges: &mut Vec<Range<usize>>) ->
             }
         }
     }
-    if row == n_rows {
+    if row == rows.end {
         Ok(())
     } else {
-        Err(oos(format!("definition levels of {row} of {n_rows} rows")))
+        let (found, all) = (row - rows.start, rows.len());
+        Err(oos(format!("definition levels of {found} of {all} rows")))
     }
+}
+
+/// Codes of neighbouring rows.
+enum Codes<'a> {
+    /// One code, so many times.
+    Same(u32, usize),
+    Each(&'a [u32]),
 }
 
 /// The `n` codes of a page, each below `n_known`, piece by piece.
@@ -384,8 +478,8 @@ fn page_codes(
     page: &DataPage,
     n: usize,
     n_known: usize,
-    codes: &mut Vec<u32>,
-    take: &mut impl FnMut(&[u32]),
+    piece: &mut Vec<u32>,
+    take: &mut impl FnMut(Codes<'_>),
 ) -> ParquetResult<()> {
     if !matches!(
         page.encoding(),
@@ -397,40 +491,36 @@ fn page_codes(
         return if n == 0 { Ok(()) } else { Err(oos("no codes")) };
     };
     let mut left = n;
-    let mut pass_on = |codes: &mut Vec<u32>, at_least: usize| {
-        if codes.len() < at_least {
-            return Ok(());
-        }
-        if codes.len() > left || codes.iter().any(|&code| code as usize >= n_known) {
+    let mut pass_on = |codes: Codes<'_>| {
+        let (largest, n) = match codes {
+            Codes::Same(code, n) => (code, n),
+            Codes::Each(codes) => (codes.iter().copied().max().unwrap_or(0), codes.len()),
+        };
+        if n > left || (n > 0 && largest as usize >= n_known) {
             return Err(oos("a code without a meaning"));
         }
-        left -= codes.len();
+        left -= n;
         take(codes);
-        codes.clear();
         Ok(())
     };
-    codes.clear();
     for chunk in HybridRleDecoder::new(packed, u32::from(n_bits), n).into_chunk_iter() {
         match chunk? {
-            HybridRleChunk::Rle(code, mut times) => {
-                while times > 0 {
-                    let some = times.min(PIECE);
-                    codes.resize(codes.len() + some, code);
-                    times -= some;
-                    pass_on(codes, PIECE)?;
-                }
-            }
+            HybridRleChunk::Rle(code, n) => pass_on(Codes::Same(code, n))?,
             HybridRleChunk::Bitpacked(mut packed) => {
                 let mut unpacked = [0; 32];
                 let mut blocks = packed.chunked();
+                piece.clear();
                 while let Some(n) = blocks.next_into(&mut unpacked) {
-                    codes.extend_from_slice(&unpacked[..n]);
-                    pass_on(codes, PIECE)?;
+                    piece.extend_from_slice(&unpacked[..n]);
+                    if piece.len() >= PIECE {
+                        pass_on(Codes::Each(piece))?;
+                        piece.clear();
+                    }
                 }
+                pass_on(Codes::Each(piece))?;
             }
         }
     }
-    pass_on(codes, 0)?;
     if left == 0 {
         Ok(())
     } else {
@@ -465,7 +555,12 @@ fn page_numbers(
             let n_known = dictionary.len();
             page_codes(page, n, n_known, &mut pieces.codes, &mut |codes| {
                 values.clear();
-                values.extend(codes.iter().map(|&code| dictionary[code as usize]));
+                match codes {
+                    Codes::Same(code, n) => values.resize(n, dictionary[code as usize]),
+                    Codes::Each(codes) => {
+                        values.extend(codes.iter().map(|&code| dictionary[code as usize]));
+                    }
+                }
                 take(values);
             })
         }

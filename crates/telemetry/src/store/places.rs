@@ -3,6 +3,9 @@
 //! The library keeps about a kilobyte for each column of each row group, which at 1e8 events is more than the columns
 //! of the row group that is being read. What is needed of it is 24 bytes.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use polars_parquet::parquet::compression::Compression;
 use polars_parquet::parquet::error::ParquetResult;
 use polars_parquet::parquet::metadata::{ColumnChunkMetadata, Descriptor, FileMetadata};
@@ -71,6 +74,9 @@ impl Places {
                 return Err(oos("a row group that lacks columns"));
             }
             for chunk in group.parquet_columns() {
+                if usize::try_from(chunk.num_values()) != Ok(group.num_rows()) {
+                    return Err(oos("columns of unequal length"));
+                }
                 places.push(place(chunk)?);
             }
         }
@@ -149,5 +155,86 @@ impl Reader<'_> {
         let place = self.places.places[group * columns.len() + index];
         let descriptor = &columns[index].descriptor;
         Chunk::read(self.bytes, place, descriptor, self.scratch)
+    }
+}
+
+impl Reader<'_> {
+    /// Whole numbers, one per row.
+    pub(super) fn numbers(&mut self, group: usize, column: &str) -> ParquetResult<Vec<i64>> {
+        let mut numbers = Vec::new();
+        let chunk = self.chunk(group, column)?;
+        chunk.dense_numbers(self.scratch, |values| numbers.extend_from_slice(values))?;
+        Ok(numbers)
+    }
+
+    /// Truth values, one per row.
+    pub(super) fn bools(&mut self, group: usize, column: &str) -> ParquetResult<Vec<bool>> {
+        let mut bools = Vec::new();
+        let chunk = self.chunk(group, column)?;
+        chunk.dense_bools(self.scratch, &mut bools)?;
+        Ok(bools)
+    }
+
+    /// Texts, one per row, of which equal ones share one allocation.
+    pub(super) fn texts(
+        &mut self,
+        group: usize,
+        column: &str,
+        names: &mut Names,
+    ) -> ParquetResult<Vec<Arc<str>>> {
+        let mut texts = Vec::new();
+        let chunk = self.chunk(group, column)?;
+        if chunk.has_dictionary() {
+            let known = chunk.texts()?;
+            let known: Vec<Arc<str>> = known.iter().map(|text| names.share(text)).collect();
+            chunk.dense_codes(&known, self.scratch, &mut texts)?;
+        } else {
+            chunk.plain_texts(self.scratch, |text| texts.push(names.share(text)))?;
+        }
+        Ok(texts)
+    }
+
+    /// What the texts of a column of closed names stand for, one per row.
+    pub(super) fn closed<T: Clone>(
+        &mut self,
+        group: usize,
+        column: &str,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> ParquetResult<Vec<T>> {
+        let mut values = Vec::new();
+        let chunk = self.chunk(group, column)?;
+        let known = chunk.known(column, parse)?;
+        chunk.dense_codes(&known, self.scratch, &mut values)?;
+        Ok(values)
+    }
+}
+
+/// Sets something of every row.
+pub(super) fn fill<R, T>(
+    rows: &mut [R],
+    values: Vec<T>,
+    set: impl Fn(&mut R, T),
+) -> ParquetResult<()> {
+    if values.len() != rows.len() {
+        return Err(oos("columns of unequal length"));
+    }
+    for (row, value) in rows.iter_mut().zip(values) {
+        set(row, value);
+    }
+    Ok(())
+}
+
+/// Equal texts share one allocation.
+#[derive(Default)]
+pub(super) struct Names(HashSet<Arc<str>>);
+
+impl Names {
+    pub(super) fn share(&mut self, text: &str) -> Arc<str> {
+        if let Some(shared) = self.0.get(text) {
+            return Arc::clone(shared);
+        }
+        let shared: Arc<str> = Arc::from(text);
+        self.0.insert(Arc::clone(&shared));
+        shared
     }
 }

@@ -4,14 +4,11 @@ use std::io::Write;
 use std::ops::Range;
 use std::sync::Arc;
 
-use polars_parquet::parquet::error::ParquetResult;
 use policysim_sim::run::{RecordedEnd, Resolution, Run, RunStatus, Symbols};
 use policysim_sim::scan::Batch;
 
 use super::frames::{runs_frame, unsigned};
-use super::groups::Names;
-use super::pages::oos;
-use super::places::{Places, Reader};
+use super::places::{Names, Places, fill};
 use super::write::TableWriter;
 use super::{EVENTS, EventsReader, GROUP_ROWS, RUNS, RunRow, Table};
 use crate::error::TelemetryError;
@@ -127,7 +124,7 @@ fn batches(runs: &Places, events: &EventsReader) -> Result<Vec<Stretch>, Telemet
     let (mut first, mut row) = (0, 0);
     let (mut held, mut stated) = (0_u64, 0_u64);
     for group in 0..runs.len() {
-        for n_events in runs.decode(|reader| numbers(reader, group, "n_events"))? {
+        for n_events in runs.decode(|reader| reader.numbers(group, "n_events"))? {
             row += 1;
             let n_events = unsigned(n_events);
             held = held.saturating_add(n_events);
@@ -181,7 +178,7 @@ fn read_run_rows(
     let rows = &mut rows[first..];
     places.decode(|reader| {
         let mut text = |column, set: fn(&mut Run) -> &mut Arc<str>| {
-            let values = texts(reader, group, column, names)?;
+            let values = reader.texts(group, column, names)?;
             fill(rows, values, |row, value| *set(&mut row.run) = value)
         };
         text("name", |run| &mut run.name)?;
@@ -191,24 +188,24 @@ fn read_run_rows(
         text("harness", |run| &mut run.harness)?;
         text("model", |run| &mut run.model)?;
         text("role", |run| &mut run.role)?;
-        let resolutions = closed(reader, group, "resolution", |name| {
+        let resolutions = reader.closed(group, "resolution", |name| {
             [Resolution::Message, Resolution::Stream]
                 .into_iter()
                 .find(|resolution| resolution.name() == name)
         })?;
         fill(rows, resolutions, |row, value| row.run.resolution = value)?;
-        let statuses = closed(reader, group, "status", |name| {
+        let statuses = reader.closed(group, "status", |name| {
             [RunStatus::Run, RunStatus::Unanswered, RunStatus::Outside]
                 .into_iter()
                 .find(|status| status.name() == name)
         })?;
         fill(rows, statuses, |row, value| row.run.status = value)?;
-        let ends = closed(reader, group, "end", |name| {
+        let ends = reader.closed(group, "end", |name| {
             RecordedEnd::ALL.into_iter().find(|end| end.name() == name)
         })?;
         fill(rows, ends, |row, value| row.run.end = value)?;
         let mut number = |column, set: fn(&mut RunRow, i64)| {
-            let values = numbers(reader, group, column)?;
+            let values = reader.numbers(group, column)?;
             fill(rows, values, set)
         };
         number("started_at_ms", |row, n| row.run.started_at_ms = n)?;
@@ -227,62 +224,8 @@ fn read_run_rows(
         })?;
         number("gap_ms", |row, n| row.run.measured.gap_ms = unsigned(n))?;
         number("n_events", |row, n| row.n_events = unsigned(n))?;
-        let mut aborted = Vec::with_capacity(n_rows);
-        let chunk = reader.chunk(group, "aborted")?;
-        chunk.dense_bools(reader.scratch, &mut aborted)?;
-        fill(rows, aborted, |row, value| {
+        fill(rows, reader.bools(group, "aborted")?, |row, value| {
             row.run.measured.aborted = value;
         })
     })
-}
-
-/// Sets something of every row.
-fn fill<T>(rows: &mut [RunRow], values: Vec<T>, set: impl Fn(&mut RunRow, T)) -> ParquetResult<()> {
-    if values.len() != rows.len() {
-        return Err(oos("columns of unequal length"));
-    }
-    for (row, value) in rows.iter_mut().zip(values) {
-        set(row, value);
-    }
-    Ok(())
-}
-
-fn numbers(reader: &mut Reader<'_>, group: usize, column: &str) -> ParquetResult<Vec<i64>> {
-    let mut numbers = Vec::new();
-    let chunk = reader.chunk(group, column)?;
-    chunk.dense_numbers(reader.scratch, |values| numbers.extend_from_slice(values))?;
-    Ok(numbers)
-}
-
-/// The texts of a column, of which equal ones share one allocation.
-fn texts(
-    reader: &mut Reader<'_>,
-    group: usize,
-    column: &str,
-    names: &mut Names,
-) -> ParquetResult<Vec<Arc<str>>> {
-    let mut texts = Vec::new();
-    let chunk = reader.chunk(group, column)?;
-    if chunk.has_dictionary() {
-        let known = chunk.texts()?;
-        let known: Vec<Arc<str>> = known.iter().map(|text| names.share(text)).collect();
-        chunk.dense_codes(&known, reader.scratch, &mut texts)?;
-    } else {
-        chunk.plain_texts(reader.scratch, |text| texts.push(names.share(text)))?;
-    }
-    Ok(texts)
-}
-
-/// What the texts of a column of closed names stand for.
-fn closed<T: Clone>(
-    reader: &mut Reader<'_>,
-    group: usize,
-    column: &str,
-    parse: impl Fn(&str) -> Option<T>,
-) -> ParquetResult<Vec<T>> {
-    let mut values = Vec::new();
-    let chunk = reader.chunk(group, column)?;
-    let known = chunk.known(column, parse)?;
-    chunk.dense_codes(&known, reader.scratch, &mut values)?;
-    Ok(values)
 }
