@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use policysim_policy::{CallId, Kind};
 
 use crate::run::{Fleet, Run, RunEvent, WaitKind};
-use crate::scan::{RunView, is_piece};
+use crate::scan::RunView;
 use crate::strata::StratumKey;
 use crate::sweep::sized_runs;
 
@@ -339,9 +339,6 @@ const CHANGES: u64 = {
     bits
 };
 
-/// So many events are passed over at once where all are pieces of a stream.
-const BLOCK: usize = 16;
-
 impl ActiveTime {
     /// Reads `run` anew, in the memory of the run read before: what [`ledger`] says of it at every instant.
     pub fn read(&mut self, run: &RunView<'_>) {
@@ -351,7 +348,7 @@ impl ActiveTime {
             .wait
             .within(run.first..run.end)
             .filter(|(row, wait)| {
-                wait.kind == WaitKind::Human && columns.kind[*row] == Kind::ToolEnd
+                wait.kind == WaitKind::Human && columns.kinds()[*row] == Kind::ToolEnd
             })
             .map(|(row, _)| columns.id.of(row));
         let questions: Vec<CallId> = questions.collect();
@@ -360,31 +357,26 @@ impl ActiveTime {
         let mut active = open.is_active();
         let (mut from_ms, mut before_ms) = (0, 0);
         self.spans.push((0, 0, active));
-        for (block, kinds) in run.kinds().chunks(BLOCK).enumerate() {
-            // without a way out, so that a block is looked at in one step
-            let stays = |all: bool, &kind: &Kind| all & is_piece(kind);
-            if kinds.iter().fold(true, stays) {
+        for &row in columns.rare(run.first..run.end) {
+            let row = row as usize;
+            let kind = columns.kinds()[row];
+            if CHANGES & (1 << kind as u64) == 0 {
                 continue;
             }
-            for (row, &kind) in (run.first + block * BLOCK..).zip(kinds) {
-                if CHANGES & (1 << kind as u64) == 0 {
-                    continue;
+            let concludes = kind == Kind::RunEnd && columns.outcome.get(row).is_some();
+            let id = if asks {
+                columns.id.of(row)
+            } else {
+                CallId::NONE
+            };
+            open.apply(kind, id, concludes);
+            if open.is_active() != active {
+                let t_ms = columns.t_ms[row];
+                if active {
+                    before_ms += t_ms - from_ms;
                 }
-                let concludes = kind == Kind::RunEnd && columns.outcome.get(row).is_some();
-                let id = if asks {
-                    columns.id.of(row)
-                } else {
-                    CallId::NONE
-                };
-                open.apply(kind, id, concludes);
-                if open.is_active() != active {
-                    let t_ms = columns.t_ms[row];
-                    if active {
-                        before_ms += t_ms - from_ms;
-                    }
-                    (from_ms, active) = (t_ms, !active);
-                    self.spans.push((from_ms, before_ms, active));
-                }
+                (from_ms, active) = (t_ms, !active);
+                self.spans.push((from_ms, before_ms, active));
             }
         }
     }

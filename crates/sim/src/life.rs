@@ -35,7 +35,7 @@ impl Life {
     /// Reads the marks of `run`.
     pub fn of(run: &RunView<'_>) -> Self {
         let columns = run.events;
-        let completes = |row: usize| match columns.kind[row] {
+        let completes = |row: usize| match columns.kinds()[row] {
             Kind::Result => true,
             Kind::RunEnd => columns.outcome.get(row) == Some(Outcome::Completed),
             _ => false,
@@ -47,8 +47,8 @@ impl Life {
                 t_ms: columns.t_ms[row],
             })
         };
-        let shows_life = |row: usize| judgement::is_life(columns.kind[row]) || completes(row);
-        let onset = last(&|row| shows_life(row) || columns.kind[row] == Kind::RetryStart);
+        let shows_life = |row: usize| judgement::is_life(columns.kinds()[row]) || completes(row);
+        let onset = last(&|row| shows_life(row) || columns.kinds()[row] == Kind::RetryStart);
         Self {
             end: run.head.end,
             end_ms: run.head.end_ms,

@@ -136,6 +136,9 @@ impl<T> Rising<'_, T> {
     }
 }
 
+/// So many events are passed over at once where all are pieces of a stream.
+const BLOCK: usize = 16;
+
 /// Events as columns, one row per event: the fields of [`RunEvent`], in its meaning.
 ///
 /// Most of a run are pieces of a stream, which have neither id nor name nor marks.
@@ -143,8 +146,9 @@ impl<T> Rising<'_, T> {
 pub struct EventColumns {
     /// Milliseconds since the run's start; never decreases within a run.
     pub t_ms: Vec<u64>,
-    /// What was observed.
-    pub kind: Vec<Kind>,
+    kinds: Vec<Kind>,
+    /// Rows that are no piece of a stream.
+    rare: Vec<u32>,
     /// Which open thing it is about, where that is something.
     pub id: Sparse<CallId>,
     /// Tool name, or the name of an `other`, where it has one.
@@ -170,11 +174,52 @@ impl EventColumns {
         self.t_ms.is_empty()
     }
 
+    /// What was observed.
+    pub fn kinds(&self) -> &[Kind] {
+        &self.kinds
+    }
+
+    /// Makes room for so many events, and no more than that.
+    pub fn reserve(&mut self, n_events: usize) {
+        self.t_ms.reserve_exact(n_events);
+        self.kinds.reserve_exact(n_events);
+    }
+
+    /// What was observed `times` times in a row, of events that are filled in column by column.
+    pub fn push_kinds(&mut self, kind: Kind, times: usize) {
+        let first = self.kinds.len();
+        self.kinds.resize(first + times, kind);
+        if !is_piece(kind) {
+            self.rare
+                .extend((first..first + times).map(|row| row as u32));
+        }
+    }
+
+    /// What was observed one after the other, of events that are filled in column by column.
+    pub fn extend_kinds(&mut self, kinds: impl IntoIterator<Item = Kind>) {
+        let mut first = self.kinds.len();
+        self.kinds.extend(kinds);
+        for kinds in self.kinds[first..].chunks(BLOCK) {
+            // without a way out, so that a block is looked at in one step
+            if !kinds.iter().fold(true, |all, &kind| all & is_piece(kind)) {
+                let rows = (first..).zip(kinds).filter(|(_, kind)| !is_piece(**kind));
+                self.rare.extend(rows.map(|(row, _)| row as u32));
+            }
+            first += kinds.len();
+        }
+    }
+
+    /// The rows in `range` that are more than pieces of a stream: of most runs a small part.
+    pub(crate) fn rare(&self, range: Range<usize>) -> &[u32] {
+        let before = |end: usize| self.rare.partition_point(|&row| (row as usize) < end);
+        &self.rare[before(range.start)..before(range.end)]
+    }
+
     /// Adds an event.
     pub fn push(&mut self, event: &RunEvent) {
         let row = self.len();
         self.t_ms.push(event.t_ms);
-        self.kind.push(event.kind);
+        self.push_kinds(event.kind, 1);
         self.id.push_other(row, event.id);
         self.name.push_other(row, event.name);
         self.flags.push_other(row, event.flags);
@@ -196,7 +241,7 @@ impl EventColumns {
     pub fn event(&self, row: usize) -> RunEvent {
         RunEvent {
             t_ms: self.t_ms[row],
-            kind: self.kind[row],
+            kind: self.kinds[row],
             id: self.id.of(row),
             name: self.name.of(row),
             announced_ms: self.announced_ms.get(row),
@@ -209,7 +254,8 @@ impl EventColumns {
     /// Forgets every event and keeps the memory.
     pub fn clear(&mut self) {
         self.t_ms.clear();
-        self.kind.clear();
+        self.kinds.clear();
+        self.rare.clear();
         self.id.clear();
         self.name.clear();
         self.flags.clear();
@@ -278,7 +324,7 @@ impl<'a> RunView<'a> {
 
     /// Its kinds.
     pub fn kinds(&self) -> &[Kind] {
-        &self.events.kind[self.first..self.end]
+        &self.events.kinds[self.first..self.end]
     }
 
     /// How many of its events are flagged as a suspected host suspend.
@@ -336,7 +382,7 @@ impl<'s> Feed<'_, 's> {
     pub(crate) fn event(&mut self, index: usize) -> Event<'s> {
         let (row, columns) = (self.first + index, self.events);
         let (id, name, flags) = (self.ids.of(row), self.names.of(row), self.flags.of(row));
-        let kind = columns.kind[row];
+        let kind = columns.kinds[row];
         // the rare columns are looked up only for the kinds to which they mean something
         let announced = match kind {
             Kind::RetryStart | Kind::HumanWaitStart => columns.announced_ms.get(row),

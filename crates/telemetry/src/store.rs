@@ -90,7 +90,7 @@ pub(crate) struct SamplesWriter<W: Write> {
 impl<W: Write> SamplesWriter<W> {
     pub(crate) fn new(out: W) -> Result<Self, TelemetryError> {
         Ok(Self {
-            out: TableWriter::new(SAMPLES, out, &samples_frame(&[])?, &[])?,
+            out: TableWriter::new(SAMPLES, out, samples_frame(&[])?.columns(), &[])?,
             rows: Vec::new(),
         })
     }
@@ -196,7 +196,7 @@ pub fn write_columns(
     let frame =
         DataFrame::new(height, series).map_err(|error| TelemetryError::store(TABLE, error))?;
     let mut bytes = Vec::new();
-    let mut writer = TableWriter::new(TABLE, &mut bytes, &frame, &[])?;
+    let mut writer = TableWriter::new(TABLE, &mut bytes, frame.columns(), &[])?;
     writer.write(&frame, |_| None)?;
     writer.finish()?;
     Ok(bytes)

@@ -152,6 +152,19 @@ fn whole_processes(options: &Options, small: &Path, large: &Path) {
         "sweep-100000",
         "replay",
     );
+    // a sweep of one window tells of it all that a sweep of many does: gaps, active time, halves
+    ratio(
+        "the same / a sweep of one window",
+        "<= 1.3",
+        "sweep-10000",
+        "sweep-1",
+    );
+    ratio(
+        "100,000 windows / a sweep of one window",
+        "<= 2",
+        "sweep-100000",
+        "sweep-1",
+    );
     ratio(
         "G4 sweep of 1,000 windows / decoding",
         "<= 1.6",

@@ -1,13 +1,15 @@
 //! `events.parquet`: written run by run, read as columns, one row group at a time.
 
 use std::io::Write;
+use std::mem::take;
 
 use polars_parquet::write::Encoding;
 use policysim_policy::{CallId, Kind, Outcome};
 use policysim_sim::run::{EventFlags, RunEvent, Symbol, Symbols, Wait, WaitKind};
 use policysim_sim::scan::EventColumns;
 
-use super::frames::{events_frame, unsigned};
+use super::frames::{events_columns, unsigned};
+use super::pages::Codes;
 use super::places::Places;
 use super::write::TableWriter;
 use super::{EVENTS, Table};
@@ -15,6 +17,9 @@ use crate::error::TelemetryError;
 
 /// A row group is closed at the first run that reaches this many events.
 const GROUP_EVENTS: usize = 250_000;
+
+/// Room is made at once for so many events at most; a longer group, of one very long run, makes it as it goes.
+const MOST_ROOM: usize = 1 << 22;
 
 /// Columns that have a value in every row.
 const REQUIRED: [&str; 6] = ["run_id", "t_ms", "kind", "call_id", "name", "flags"];
@@ -36,7 +41,9 @@ pub(crate) struct EventsWriter<W: Write> {
 
 impl<W: Write> EventsWriter<W> {
     pub(crate) fn new(out: W) -> Result<Self, TelemetryError> {
-        let empty = events_frame(&[], &[], &Symbols::default())?;
+        let symbols = Symbols::default();
+        let empty = events_columns(|_| 0, &[], &symbols);
+        let empty: Vec<_> = empty.into_iter().map(|column| column()).collect();
         Ok(Self {
             out: TableWriter::new(EVENTS, out, &empty, &REQUIRED)?,
             runs: Vec::new(),
@@ -54,6 +61,12 @@ impl<W: Write> EventsWriter<W> {
         events: &[RunEvent],
         symbols: &Symbols,
     ) -> Result<(), TelemetryError> {
+        if events.len() >= GROUP_EVENTS {
+            // Long enough for a group by itself: written from where it lies, because a copy would be what costs most.
+            self.flush()?;
+            self.n_runs += 1;
+            return self.write(|_| run_id, events, symbols);
+        }
         for event in events {
             let mut event = *event;
             event.name = self.symbols.intern(symbols.name(event.name));
@@ -71,19 +84,35 @@ impl<W: Write> EventsWriter<W> {
         if self.events.is_empty() {
             return Ok(());
         }
-        let frame = events_frame(&self.runs, &self.events, &self.symbols)?;
-        let small_ids = self
-            .events
+        let (mut runs, mut events) = (take(&mut self.runs), take(&mut self.events));
+        let symbols = take(&mut self.symbols);
+        self.write(|place| runs[place], &events, &symbols)?;
+        // the memory is used again
+        runs.clear();
+        events.clear();
+        (self.runs, self.events, self.symbols) = (runs, events, symbols);
+        Ok(())
+    }
+
+    /// Writes a row group; `run_of` says whose the event at a place is.
+    fn write(
+        &mut self,
+        run_of: impl Fn(usize) -> i64 + Send + Sync,
+        events: &[RunEvent],
+        symbols: &Symbols,
+    ) -> Result<(), TelemetryError> {
+        let columns = events_columns(run_of, events, symbols);
+        let small_ids = events
             .iter()
             .all(|event| event.id.as_u64() <= LARGEST_COUNTED_ID);
-        self.runs.clear();
-        self.events.clear();
         self.ends.push(self.n_runs);
-        self.out.write(&frame, |column| match column {
-            "run_id" | "t_ms" => Some(Encoding::DeltaBinaryPacked),
-            "call_id" if small_ids => Some(Encoding::DeltaBinaryPacked),
-            _ => None,
-        })
+        let n_events = events.len();
+        self.out
+            .write_columns(n_events, columns, |column| match column {
+                "run_id" | "t_ms" => Some(Encoding::DeltaBinaryPacked),
+                "call_id" if small_ids => Some(Encoding::DeltaBinaryPacked),
+                _ => None,
+            })
     }
 
     /// Completes the file, and says how many runs there were when each row group was closed.
@@ -153,16 +182,25 @@ impl EventsReader {
     ) -> Result<(), TelemetryError> {
         let n_rows = self.n_rows_of(group);
         self.places.decode(|reader| {
-            // groups are nearly equally large: making room for twice as much would double what is held
-            columns.t_ms.reserve_exact(n_rows);
+            // Groups are nearly equally large: making room for twice as much would double what is held. A damaged file
+            // may claim any number of rows.
+            columns.reserve(n_rows.min(MOST_ROOM));
             let times = reader.chunk(group, "t_ms")?;
             times.dense_numbers(reader.scratch, |values| {
-                columns.t_ms.extend(values.iter().copied().map(unsigned));
+                if values.iter().fold(0, |any, ms| any | ms) < 0 {
+                    columns.t_ms.extend(values.iter().copied().map(unsigned));
+                } else {
+                    columns.t_ms.extend(values.iter().map(|&ms| ms as u64));
+                }
             })?;
             let kinds = reader.chunk(group, "kind")?;
             let known = kinds.known("kind", Kind::from_name)?;
-            columns.kind.reserve_exact(n_rows);
-            kinds.dense_codes(&known, reader.scratch, &mut columns.kind)?;
+            kinds.each_code(known.len(), reader.scratch, |codes| match codes {
+                Codes::Same(code, n) => columns.push_kinds(known[code as usize], n),
+                Codes::Each(codes) => {
+                    columns.extend_kinds(codes.iter().map(|&code| known[code as usize]));
+                }
+            })?;
             let ids = reader.chunk(group, "call_id")?;
             ids.other_numbers(reader.scratch, |row, id| {
                 columns.id.push(row, CallId::new(id as u64));
@@ -217,4 +255,99 @@ pub(crate) fn outcome_from_name(name: &str) -> Option<Outcome> {
     [Outcome::Aborted, Outcome::Completed, Outcome::Failed]
         .into_iter()
         .find(|outcome| outcome.name() == name)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A run with something in every column.
+    fn stored(hashed_ids: bool) -> (Vec<RunEvent>, Symbols, Arc<[u8]>) {
+        let mut symbols = Symbols::default();
+        let mut events = Vec::new();
+        for burst in 0..40_u64 {
+            let id = CallId::new(if hashed_ids { u64::MAX - burst } else { burst });
+            let tool = RunEvent {
+                id,
+                name: symbols.intern(if burst % 3 == 0 { "Bash" } else { "Read" }),
+                announced_ms: (burst % 5 == 0).then_some(burst * 1_000),
+                ..RunEvent::new(burst * 10_000, Kind::ToolStart)
+            };
+            let end = RunEvent {
+                wait: Some(Wait {
+                    kind: WaitKind::Tool,
+                    ms: burst,
+                }),
+                flags: EventFlags::MAY_ASK,
+                outcome: (burst == 39).then_some(Outcome::Failed),
+                announced_ms: None,
+                ..tool
+            };
+            events.push(tool);
+            events.push(RunEvent {
+                t_ms: burst * 10_000 + 7,
+                ..end
+            });
+            let pieces = (0..burst * 3)
+                .map(|piece| RunEvent::new(burst * 10_000 + 20 + piece, Kind::MessageUpdate));
+            events.extend(pieces);
+        }
+        let mut bytes = Vec::new();
+        let mut writer = EventsWriter::new(&mut bytes).unwrap();
+        writer.push(0, &events, &symbols).unwrap();
+        assert_eq!(writer.finish().unwrap(), [1]);
+        (events, symbols, bytes.into())
+    }
+
+    fn read(bytes: Arc<[u8]>) -> Result<Vec<RunEvent>, TelemetryError> {
+        let reader = EventsReader::open(&Table::Bytes(bytes))?;
+        let symbols = reader.names()?;
+        let mut events = Vec::new();
+        let mut columns = EventColumns::default();
+        for group in 0..reader.len() {
+            columns.clear();
+            reader.read(group, &symbols, &mut columns)?;
+            events.extend((0..columns.len()).map(|row| columns.event(row)));
+        }
+        Ok(events)
+    }
+
+    #[test]
+    fn events_come_back_as_they_were() {
+        for hashed_ids in [false, true] {
+            let (events, _, bytes) = stored(hashed_ids);
+            assert_eq!(read(bytes).unwrap(), events);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(400))]
+
+        #[test]
+        fn damaged_bytes_are_read_or_refused(
+            hashed_ids in any::<bool>(),
+            damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        ) {
+            let (_, _, bytes) = stored(hashed_ids);
+            let mut bytes = bytes.to_vec();
+            for (at, byte) in damage {
+                let at = at.index(bytes.len());
+                bytes[at] = byte;
+            }
+            let _ = read(bytes.into());
+        }
+
+        #[test]
+        fn what_is_cut_short_is_refused(cut in any::<prop::sample::Index>()) {
+            let (_, _, bytes) = stored(false);
+            let cut = cut.index(bytes.len());
+            prop_assert!(read(bytes[..cut].into()).is_err());
+        }
+    }
 }

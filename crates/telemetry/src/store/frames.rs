@@ -4,7 +4,7 @@ use polars::prelude::*;
 use policysim_policy::Outcome;
 use policysim_sim::run::{RunEvent, Symbols};
 
-use super::{EVENTS, RUNS, RunRow, SAMPLES};
+use super::{RUNS, RunRow, SAMPLES};
 use crate::error::TelemetryError;
 use crate::samples::Sample;
 
@@ -51,44 +51,43 @@ pub(super) fn frame(
     DataFrame::new(height, columns).map_err(|error| TelemetryError::store(table, error))
 }
 
-pub(super) fn events_frame(
-    runs: &[i64],
-    events: &[RunEvent],
-    symbols: &Symbols,
-) -> Result<DataFrame, TelemetryError> {
-    let columns = vec![
-        integer_column("run_id", runs.iter().copied()),
-        integer_column("t_ms", events.iter().map(|event| signed(event.t_ms))),
-        text_column("kind", events.iter().map(|event| event.kind.name())),
+/// A column that is made when it is written: of a long run all columns together are many times its events.
+pub(super) type Made<'a> = Box<dyn FnOnce() -> Column + Send + Sync + 'a>;
+
+/// The columns of `events.parquet`; `run_of` says whose the event at a place is.
+pub(super) fn events_columns<'a>(
+    run_of: impl Fn(usize) -> i64 + Send + Sync + 'a,
+    events: &'a [RunEvent],
+    symbols: &'a Symbols,
+) -> Vec<Made<'a>> {
+    let all = || events.iter();
+    vec![
+        Box::new(move || integer_column("run_id", (0..events.len()).map(run_of))),
+        Box::new(move || integer_column("t_ms", all().map(|event| signed(event.t_ms)))),
+        Box::new(move || text_column("kind", all().map(|event| event.kind.name()))),
         // The id is 64 opaque bits: kept bit for bit, so it may read as negative.
-        integer_column(
-            "call_id",
-            events.iter().map(|event| event.id.as_u64() as i64),
-        ),
-        text_column("name", events.iter().map(|event| symbols.name(event.name))),
-        optional_column(
-            "announced_ms",
-            events.iter().map(|event| event.announced_ms.map(signed)),
-        ),
-        optional_text(
-            "outcome",
-            events.iter().map(|event| event.outcome.map(Outcome::name)),
-        ),
-        optional_text(
-            "wait_kind",
-            events
-                .iter()
-                .map(|event| event.wait.map(|wait| wait.kind.name())),
-        ),
-        optional_column(
-            "wait_ms",
-            events
-                .iter()
-                .map(|event| event.wait.map(|wait| signed(wait.ms))),
-        ),
-        integer_column("flags", events.iter().map(|event| i64::from(event.flags.0))),
-    ];
-    frame(EVENTS, events.len(), columns)
+        Box::new(move || integer_column("call_id", all().map(|event| event.id.as_u64() as i64))),
+        Box::new(move || text_column("name", all().map(|event| symbols.name(event.name)))),
+        Box::new(move || {
+            let announced = all().map(|event| event.announced_ms.map(signed));
+            optional_column("announced_ms", announced)
+        }),
+        Box::new(move || {
+            optional_text(
+                "outcome",
+                all().map(|event| event.outcome.map(Outcome::name)),
+            )
+        }),
+        Box::new(move || {
+            let kinds = all().map(|event| event.wait.map(|wait| wait.kind.name()));
+            optional_text("wait_kind", kinds)
+        }),
+        Box::new(move || {
+            let lengths = all().map(|event| event.wait.map(|wait| signed(wait.ms)));
+            optional_column("wait_ms", lengths)
+        }),
+        Box::new(move || integer_column("flags", all().map(|event| i64::from(event.flags.0)))),
+    ]
 }
 
 pub(super) fn runs_frame(first: usize, rows: &[RunRow]) -> Result<DataFrame, TelemetryError> {

@@ -34,6 +34,9 @@ const FEW: usize = 16;
 /// Writers use blocks of 128 to 1,024 differences; what claims to be larger than this is damaged.
 const LARGEST_BLOCK: usize = 1 << 16;
 
+/// Writers use pages of 1 MB; what claims to be larger than this is damaged.
+const LARGEST_PAGE: usize = 1 << 28;
+
 /// Memory that is filled again for every column: what is freed and asked for again costs more than what it is for.
 pub(super) struct Scratch {
     /// A column as it is stored.
@@ -218,6 +221,19 @@ impl Chunk {
         })
     }
 
+    /// The texts of the column as codes, each below `n_known`, one per row, piece by piece through `take`.
+    pub(super) fn each_code(
+        self,
+        n_known: usize,
+        scratch: &mut Scratch,
+        mut take: impl FnMut(Codes<'_>),
+    ) -> ParquetResult<()> {
+        self.each_page(scratch, |page, rows, pieces| {
+            rows.all()?;
+            page_codes(page, rows.len(), n_known, &mut pieces.codes, &mut take)
+        })
+    }
+
     /// Appends the texts of the column as what `known` holds per text of the dictionary, one per row.
     pub(super) fn dense_codes<T: Clone>(
         self,
@@ -225,15 +241,11 @@ impl Chunk {
         scratch: &mut Scratch,
         into: &mut Vec<T>,
     ) -> ParquetResult<()> {
-        self.each_page(scratch, |page, rows, pieces| {
-            rows.all()?;
-            let (n, codes) = (rows.len(), &mut pieces.codes);
-            page_codes(page, n, known.len(), codes, &mut |codes| match codes {
-                Codes::Same(code, n) => into.resize(into.len() + n, known[code as usize].clone()),
-                Codes::Each(codes) => {
-                    into.extend(codes.iter().map(|&code| known[code as usize].clone()));
-                }
-            })
+        self.each_code(known.len(), scratch, |codes| match codes {
+            Codes::Same(code, n) => into.resize(into.len() + n, known[code as usize].clone()),
+            Codes::Each(codes) => {
+                into.extend(codes.iter().map(|&code| known[code as usize].clone()));
+            }
         })
     }
 
@@ -246,27 +258,23 @@ impl Chunk {
     ) -> ParquetResult<()> {
         let most = known.iter().position(|known| *known == T::default());
         let most = most.map_or(u32::MAX, |code| code as u32);
-        self.each_page(scratch, |page, rows, pieces| {
-            rows.all()?;
-            let mut row = rows.first;
-            let (n, codes) = (rows.len(), &mut pieces.codes);
-            page_codes(page, n, known.len(), codes, &mut |codes| match codes {
-                Codes::Same(code, n) => {
-                    if code != most {
-                        (row..row + n).for_each(|row| take(row, known[code as usize]));
-                    }
-                    row += n;
+        let mut row = 0;
+        self.each_code(known.len(), scratch, |codes| match codes {
+            Codes::Same(code, n) => {
+                if code != most {
+                    (row..row + n).for_each(|row| take(row, known[code as usize]));
                 }
-                Codes::Each(codes) => {
-                    for codes in codes.chunks(FEW) {
-                        if codes.iter().fold(0, |any, code| any | (code ^ most)) != 0 {
-                            let others = (row..).zip(codes).filter(|(_, code)| **code != most);
-                            others.for_each(|(row, &code)| take(row, known[code as usize]));
-                        }
-                        row += codes.len();
+                row += n;
+            }
+            Codes::Each(codes) => {
+                for codes in codes.chunks(FEW) {
+                    if codes.iter().fold(0, |any, code| any | (code ^ most)) != 0 {
+                        let others = (row..).zip(codes).filter(|(_, code)| **code != most);
+                        others.for_each(|(row, &code)| take(row, known[code as usize]));
                     }
+                    row += codes.len();
                 }
-            })
+            }
         })
     }
 
@@ -348,7 +356,13 @@ impl Chunk {
     ) -> ParquetResult<()> {
         let mut first = 0;
         for page in self.pages.by_ref() {
-            let page = decompress(page?, &mut scratch.page, &mut scratch.context)?;
+            let page = page?;
+            if let CompressedPage::Data(page) = &page
+                && page.uncompressed_size() > LARGEST_PAGE
+            {
+                return Err(oos(format!("a page of {} bytes", page.uncompressed_size())));
+            }
+            let page = decompress(page, &mut scratch.page, &mut scratch.context)?;
             let Page::Data(mut page) = page else {
                 return Err(oos("a second dictionary"));
             };
@@ -467,7 +481,7 @@ fn defined_rows(
 }
 
 /// Codes of neighbouring rows.
-enum Codes<'a> {
+pub(super) enum Codes<'a> {
     /// One code, so many times.
     Same(u32, usize),
     Each(&'a [u32]),
@@ -623,7 +637,7 @@ fn differences(
                 packed.resize(n, 0);
             }
             values.extend(packed[..n].iter().map(|&difference| {
-                last = last.wrapping_add(difference as i64).wrapping_add(smallest);
+                last = last.wrapping_add(smallest.wrapping_add(difference as i64));
                 last
             }));
             left -= n;

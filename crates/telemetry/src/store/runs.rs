@@ -19,7 +19,7 @@ pub(crate) fn write_runs(
     rows: &[RunRow],
     ends: &[usize],
 ) -> Result<(), TelemetryError> {
-    let mut writer = TableWriter::new(RUNS, out, &runs_frame(0, &[])?, &[])?;
+    let mut writer = TableWriter::new(RUNS, out, runs_frame(0, &[])?.columns(), &[])?;
     let mut first = 0;
     let mut group = |end| {
         let frame = runs_frame(first, &rows[first..end])?;
@@ -172,16 +172,22 @@ fn read_run_rows(
     names: &mut Names,
     rows: &mut Vec<RunRow>,
 ) -> Result<(), TelemetryError> {
-    let n_rows = places.n_rows_of(group);
-    let first = rows.len();
-    rows.resize_with(first + n_rows, RunRow::default);
-    let rows = &mut rows[first..];
     places.decode(|reader| {
+        // as many as are read, whatever the file claims
+        let first = rows.len();
+        let named = reader.texts(group, "name", names)?.into_iter();
+        rows.extend(named.map(|name| RunRow {
+            run: Run {
+                name,
+                ..Run::default()
+            },
+            n_events: 0,
+        }));
+        let rows = &mut rows[first..];
         let mut text = |column, set: fn(&mut Run) -> &mut Arc<str>| {
             let values = reader.texts(group, column, names)?;
             fill(rows, values, |row, value| *set(&mut row.run) = value)
         };
-        text("name", |run| &mut run.name)?;
         text("source", |run| &mut run.source)?;
         text("session", |run| &mut run.session)?;
         text("parent", |run| &mut run.parent)?;
@@ -228,4 +234,72 @@ fn read_run_rows(
             row.run.measured.aborted = value;
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn stored() -> (Vec<RunRow>, Vec<u8>) {
+        let row = |number: u64| RunRow {
+            run: Run {
+                name: format!("log#{number}").into(),
+                source: "a/log.jsonl".into(),
+                session: format!("s{}", number / 3).into(),
+                model: if number.is_multiple_of(2) {
+                    "small"
+                } else {
+                    ""
+                }
+                .into(),
+                started_at_ms: 1_700_000_000_000 + number as i64,
+                end: RecordedEnd::ALL[number as usize % RecordedEnd::ALL.len()],
+                end_ms: number * number,
+                measured: policysim_sim::run::Measured {
+                    aborted: number.is_multiple_of(7),
+                    turns: number as u32,
+                    ..Default::default()
+                },
+                ..Run::default()
+            },
+            n_events: number % 11,
+        };
+        let rows: Vec<RunRow> = (0..200).map(row).collect();
+        let mut bytes = Vec::new();
+        write_runs(&mut bytes, &rows, &[120, 200]).unwrap();
+        (rows, bytes)
+    }
+
+    fn read(bytes: &[u8]) -> Result<Vec<RunRow>, TelemetryError> {
+        let places = Places::open(RUNS, &Table::Bytes(bytes.into()))?;
+        let mut rows = Vec::new();
+        for group in 0..places.len() {
+            read_run_rows(&places, group, &mut Names::default(), &mut rows)?;
+        }
+        Ok(rows)
+    }
+
+    #[test]
+    fn runs_come_back_as_they_were() {
+        let (rows, bytes) = stored();
+        assert_eq!(read(&bytes).unwrap(), rows);
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_bytes_are_read_or_refused(
+            damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        ) {
+            let (_, mut bytes) = stored();
+            for (at, byte) in damage {
+                let at = at.index(bytes.len());
+                bytes[at] = byte;
+            }
+            let _ = read(&bytes);
+        }
+    }
 }

@@ -13,6 +13,7 @@ use polars_parquet::write::{
     array_to_columns, get_dtype_encoding,
 };
 
+use super::frames::Made;
 use crate::error::TelemetryError;
 
 const OPTIONS: WriteOptions = WriteOptions {
@@ -38,15 +39,14 @@ impl<W: Write> TableWriter<W> {
     pub(super) fn new(
         table: &'static str,
         out: W,
-        like: &DataFrame,
+        like: &[Column],
         required: &[&str],
     ) -> Result<Self, TelemetryError> {
         let schema: ArrowSchema = like
-            .schema()
-            .iter_fields()
-            .map(|field| {
-                let name = field.name().clone();
-                let mut arrow = field
+            .iter()
+            .map(|column| {
+                let name = column.name().clone();
+                let mut arrow = column
                     .dtype()
                     .to_arrow_field(name.clone(), CompatLevel::newest());
                 arrow.is_nullable = !required.contains(&name.as_str());
@@ -62,44 +62,47 @@ impl<W: Write> TableWriter<W> {
     pub(super) fn write(
         &mut self,
         frame: &DataFrame,
-        encoding: impl Fn(&str) -> Option<Encoding>,
+        encoding: impl Fn(&str) -> Option<Encoding> + Send + Sync,
     ) -> Result<(), TelemetryError> {
-        self.write_group(frame, encoding)
-            .map_err(|error| TelemetryError::store(self.table, error))
+        let columns = frame.columns().iter();
+        let columns = columns.map(|column| Box::new(|| column.clone()) as Made<'_>);
+        self.write_columns(frame.height(), columns.collect(), encoding)
     }
 
-    fn write_group(
+    /// The same with columns of `height` rows that are made one after the other.
+    pub(super) fn write_columns(
         &mut self,
-        frame: &DataFrame,
-        encoding: impl Fn(&str) -> Option<Encoding>,
-    ) -> PolarsResult<()> {
-        for batch in frame.iter_chunks(CompatLevel::newest(), false) {
-            let mut columns = Vec::new();
-            let fields = self.writer.parquet_schema().fields();
-            for ((array, kind), (name, field)) in batch
-                .columns()
-                .iter()
-                .zip(fields)
-                .zip(self.writer.schema().iter())
-            {
-                let encodings = match encoding(name.as_str()) {
-                    Some(encoding) => vec![encoding],
-                    None => get_dtype_encoding(field.dtype()),
-                };
-                for pages in array_to_columns(array, kind.clone(), OPTIONS, &encodings)? {
-                    let pages = pages.map(|page| {
-                        page.map_err(|error| ParquetError::FeatureNotSupported(error.to_string()))
-                    });
-                    let compressed = Compressor::new(pages, OPTIONS.compression, Vec::new());
-                    columns.push(Ok(DynStreamingIterator::new(
-                        compressed.map_err(PolarsError::from),
-                    )));
-                }
-            }
-            self.writer
-                .write(batch.len() as u64, DynIter::new(columns.into_iter()))?;
-        }
-        Ok(())
+        height: usize,
+        columns: Vec<Made<'_>>,
+        encoding: impl Fn(&str) -> Option<Encoding> + Send + Sync,
+    ) -> Result<(), TelemetryError> {
+        let kinds = self.writer.parquet_schema().fields().to_vec();
+        let schema = self.writer.schema().clone();
+        let chunks = columns.into_iter().zip(kinds).zip(schema.iter());
+        let chunks = chunks.map(|((column, kind), (name, field))| {
+            let series = column().take_materialized_series().rechunk();
+            polars_ensure!(
+                series.len() == height,
+                ShapeMismatch: "column {name} has {} of {height} rows", series.len()
+            );
+            let array = series.to_arrow(0, CompatLevel::newest());
+            let encodings = match encoding(name.as_str()) {
+                Some(encoding) => vec![encoding],
+                None => get_dtype_encoding(field.dtype()),
+            };
+            // a column that is no list or structure is one column of the file
+            let pages = array_to_columns(&*array, kind, OPTIONS, &encodings)?;
+            let pages = pages.into_iter().flatten().map(|page| {
+                page.map_err(|error| ParquetError::FeatureNotSupported(error.to_string()))
+            });
+            let compressed = Compressor::new(pages, OPTIONS.compression, Vec::new());
+            Ok(DynStreamingIterator::new(
+                compressed.map_err(PolarsError::from),
+            ))
+        });
+        self.writer
+            .write(height as u64, DynIter::new(chunks))
+            .map_err(|error| TelemetryError::store(self.table, error))
     }
 
     pub(super) fn finish(mut self) -> Result<(), TelemetryError> {
