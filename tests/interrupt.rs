@@ -6,8 +6,9 @@ use std::io::Write;
 use std::process::Command;
 use std::sync::mpsc;
 use std::thread;
+use std::time::{Duration, Instant};
 
-use crate::{Done, PATIENCE, Place, files, fleet, names, wait};
+use crate::{Done, PATIENCE, Place, files, fleet, names, repository, wait};
 
 /// A pipe holds less than this, so whoever has written this much has been read from.
 const MORE_THAN_A_PIPE: usize = 1 << 20;
@@ -84,6 +85,30 @@ fn an_interrupted_import_leaves_no_dataset_and_no_temporary_folder() {
             "{:?}",
             names(place.0.path())
         );
+    }
+}
+
+#[test]
+fn interrupted_draws_leave_no_dataset_and_no_temporary_folder() {
+    for signal in ["-INT", "-TERM"] {
+        let place = Place::new();
+        let model = repository().join("data/models/adr-0129.toml");
+        fs::copy(model, place.path("model.toml")).unwrap();
+        let mut command = place.command(crate::POLICYSIM);
+        command.args("synth run model.toml --runs 20000000 --out drawn".split(' '));
+        let child = command.spawn().unwrap();
+        let id = child.id().to_string();
+        let ended = thread::spawn(move || wait(child, "synth run"));
+        let begun = Instant::now();
+        while names(place.0.path()).len() < 2 {
+            assert!(begun.elapsed() < PATIENCE, "nothing is written");
+            thread::sleep(Duration::from_millis(10));
+        }
+        let sent = Command::new("kill").args([signal, &id]).status().unwrap();
+        assert!(sent.success());
+        let error = ended.join().unwrap().error();
+        assert!(error.contains("interrupted"), "{error}");
+        assert_eq!(names(place.0.path()), ["model.toml"]);
     }
 }
 

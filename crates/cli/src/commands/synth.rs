@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result};
 use policysim_policy::Millis;
@@ -180,15 +181,21 @@ fn draw(args: &SynthRunArgs, seed: u64) -> Result<ExitStatus> {
         },
     };
     let generator = Generator::new(&model, args.population.as_deref(), options)?;
+    // what is written until then goes with the writer
+    let cancel = data::on_interrupt()?;
     let mut writer = DatasetWriter::in_folder(&args.out)?;
     let mut next = 0;
     while next < runs {
+        if cancel.load(Ordering::Relaxed) {
+            break;
+        }
         let end = runs.min(next + CHUNK);
         for run in generator.runs(next..end) {
             writer.push(&run, generator.symbols())?;
         }
         next = end;
     }
+    data::interrupts_end(&cancel)?;
     let mut caveats = vec![format!(
         "Synthetic runs of the model {}: {}",
         model.name(),
