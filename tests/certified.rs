@@ -627,3 +627,23 @@ fn what_is_no_limit_rate_or_cost_is_refused() {
         assert!(words.iter().all(|word| error.contains(word)), "{error}");
     }
 }
+
+/// A choice on cost compares windows, never budgets or caps, and an answer that turns on untested cells says so.
+#[test]
+fn an_answer_over_several_axes_says_what_was_compared_and_what_was_tested() {
+    let place = Place::new();
+    let found = place
+        .run("sweep --quiet --idle 120s,180s,300s --total 30m,6h")
+        .ok();
+    let words = found.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        words.contains("On cost alone idle 180s, total 6h is best of the windows with its other settings by minimax"),
+        "{found}"
+    );
+    assert!(
+        words.contains("only those were tested, down to idle 300s, total 1800s, which is not shown to be safe (≤ "),
+        "{found}"
+    );
+    let one = place.run("sweep --quiet --idle 120s,180s,300s").ok();
+    assert!(!one.contains("with its other settings"), "{one}");
+}

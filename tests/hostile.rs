@@ -202,3 +202,29 @@ fn hostile_file_names_are_text_as_well() {
         assert!(!shown.chars().any(steers_a_terminal), "{line}\n{shown:?}");
     }
 }
+
+/// A format that the user names does not make of an unreadable log a success that says nothing.
+#[test]
+fn a_named_format_is_held_against_what_the_log_says() {
+    let place = Place::new();
+    let line = r#"{"timestamp":"2026-03-02T09:00:00.000Z","type":"mystery","payload":{}}"#;
+    place.write("odd.jsonl", format!("{line}\n{line}\n"));
+    place.write("empty.jsonl", "");
+    let import = |log: &str, more: &str| {
+        place.run(&format!(
+            "import {log} --format codex {more} --out {log}.out"
+        ))
+    };
+    let error = import("odd.jsonl", "--strict").error();
+    assert!(
+        error.contains("odd.jsonl") && error.contains("mystery"),
+        "{error}"
+    );
+    let told = import("odd.jsonl", "").exits(0).stderr;
+    assert!(
+        told.contains("'odd.jsonl': nothing recognised as codex"),
+        "{told}"
+    );
+    let told = import("empty.jsonl", "--strict").exits(0).stderr;
+    assert!(!told.contains("nothing recognised"), "{told}");
+}

@@ -21,6 +21,13 @@ use crate::commands::watch::WATCH_FAILED;
 use crate::exit::ExitStatus;
 
 fn main() -> ExitStatus {
+    // What a library panics of in a damaged file is told as the error that it becomes.
+    let told = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        if !policysim_telemetry::is_guarded() {
+            told(info);
+        }
+    }));
     match Cli::try_parse() {
         Ok(cli) => commands::run(cli).unwrap_or_else(|error| output::failed(&error)),
         Err(error) => match output::unreadable(&error) {

@@ -154,6 +154,6 @@ pub use manifest::{
 };
 pub use pipeline::{ImportRequest, InputFormat, Inputs, import_to_dataset};
 pub use samples::Sample;
-pub use store::write_columns;
+pub use store::{is_guarded, write_columns};
 pub use tables::TableKind;
 pub use writer::DatasetWriter;

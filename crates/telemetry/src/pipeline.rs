@@ -338,9 +338,9 @@ impl Importing<'_> {
         }
         let nothing = report.lines.imported == 0
             || (report.counts.n_turns == 0 && !report.unknown_types.is_empty());
-        if nothing && self.request.format.is_none() {
-            let what = describe_report(&report);
-            self.nothing_in(file, name, &what)?;
+        if nothing {
+            let (what, format) = (describe_report(&report), report.format.name());
+            self.gave_nothing(file, (name, format), fingerprint.n_bytes, &what)?;
         }
         let mut counts: BTreeMap<String, u64> = report.fields().into_iter().collect();
         counts.insert(
@@ -414,7 +414,7 @@ impl Importing<'_> {
         for bad in &report.bad_rows {
             self.malformed(name, bad.line, bad.offset, &bad.reason)?;
         }
-        if report.lines.imported == 0 && self.request.format.is_none() {
+        if report.lines.imported == 0 {
             let what = report.bad_rows.first().map_or_else(
                 || format!("a table of {} without rows", kind.name()),
                 |bad| {
@@ -426,7 +426,7 @@ impl Importing<'_> {
                     )
                 },
             );
-            self.nothing_in(file, name, &what)?;
+            self.gave_nothing(file, (name, kind.name()), fingerprint.n_bytes, &what)?;
         }
         for warning in report.warnings {
             self.warnings.add(format!("'{name}': {warning}"));
@@ -486,6 +486,26 @@ impl Importing<'_> {
             counts: nothing_but_lines(n_lines),
             ..SourceEntry::default()
         });
+        Ok(())
+    }
+
+    /// A source that was read and gave nothing. Read as what the user says it is, it is a warning, unless all must fit;
+    /// an empty one is what it is.
+    fn gave_nothing(
+        &mut self,
+        file: &Found,
+        (name, format): (&str, &str),
+        n_bytes: u64,
+        what: &str,
+    ) -> Result<(), TelemetryError> {
+        if self.request.format.is_none() || (self.request.strict && n_bytes > 0) {
+            return self.nothing_in(file, name, what);
+        }
+        if n_bytes > 0 {
+            self.warnings.add(format!(
+                "'{name}': nothing recognised as {format}, found {what}"
+            ));
+        }
         Ok(())
     }
 

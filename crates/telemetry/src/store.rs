@@ -24,6 +24,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 pub(crate) use events::{EventsReader, EventsWriter, outcome_from_name};
 pub(crate) use foreign::{Cell, ForeignTable};
+pub use groups::is_guarded;
 pub(crate) use runs::{RunsReader, write_runs};
 
 use frames::{samples_frame, unsigned};
@@ -121,7 +122,7 @@ impl<W: Write> SamplesWriter<W> {
 /// Reads `samples.parquet` whole.
 pub(crate) fn read_samples(table: &Table) -> Result<Vec<Sample>, TelemetryError> {
     let places = Places::open(SAMPLES, table)?;
-    let mut samples = Vec::with_capacity(places.n_rows());
+    let mut samples = Vec::new();
     let mut names = Names::default();
     for group in 0..places.len() {
         read_sample_rows(&places, group, &mut names, &mut samples)?;

@@ -120,7 +120,8 @@ impl Report {
             .term("cost", "On cost")
             .text(match (cost.cheapest_cell, &cost.refused) {
                 (Some(number), _) => format!(
-                    " alone the best over that range is {}.",
+                    " alone the best over that range{} is {}.",
+                    sweep.among_its_windows(),
                     sweep.settings(sweep.cell(number))
                 ),
                 (None, Some(words)) => format!(" nothing is said: {words}."),
@@ -182,8 +183,9 @@ impl Report {
             return None;
         }
         Some(format!(
-            "On cost alone {} is best over the hang rates of this record (n = {}, {} hung); {}.",
+            "On cost alone {} is best{} over the hang rates of this record (n = {}, {} hung); {}.",
             name(cheapest),
+            sweep.among_its_windows(),
             counted(sweep.cost.runs, "run"),
             grouped(sweep.cost.hangs),
             words.join("; ")

@@ -516,6 +516,15 @@ impl Sweep {
         &self.cells[number - 1]
     }
 
+    /// What costs are compared among, where cells differ in more than their windows: words behind "is best".
+    pub(crate) fn among_its_windows(&self) -> &'static str {
+        if self.axes.iter().any(|key| key != "idle.window") {
+            " of the windows with its other settings"
+        } else {
+            ""
+        }
+    }
+
     /// The cell that remarks are about: the recommended or else the nearest one.
     pub fn focus(&self) -> Option<&Cell> {
         let number = self

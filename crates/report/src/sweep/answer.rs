@@ -1,7 +1,7 @@
 //! The prose of a sweep: what belongs beside the table, and the answer.
 
 use policysim_policy::duration;
-use policysim_sim::certify::{Protection, StratumVerdict};
+use policysim_sim::certify::{Protection, StratumVerdict, Tested};
 use policysim_sim::choose::{Detection, Rejection};
 use policysim_sim::cluster::Cluster;
 use policysim_sim::focus::{Focus, Rival, Sampled};
@@ -483,8 +483,13 @@ impl SweepResult {
                     percent_figures(range.to)
                 )
             });
+        let among = if self.plan.sequences().len() > 1 {
+            "of the windows with its other settings "
+        } else {
+            ""
+        };
         format!(
-            "alone {} is best {over}{range}; a hang costs {}{}{}",
+            "alone {} is best {among}{over}{range}; a hang costs {}{}{}",
             self.settings(cheapest.cell),
             match cost.hang_time {
                 HangTime::Knowledge => "the time until the parent knows of it (simulated)",
@@ -685,7 +690,18 @@ impl SweepResult {
                 self.settings(stopped_at)
             ),
             Rejection::NotSelected => {
-                "the selecting half preferred other settings, and only those were tested".to_owned()
+                let tests = &self.choice.tests.cells;
+                let failed = tests.iter().position(|test| *test == Tested::Failed);
+                let failed = failed.map_or_else(String::new, |cell| {
+                    format!(
+                        ", down to {}, which is not shown to be safe (≤ {})",
+                        self.settings(cell),
+                        self.choice.verdicts[cell].upper.map_or_else(dash, percent)
+                    )
+                });
+                format!(
+                    "the selecting half preferred other settings, and only those were tested{failed}"
+                )
             }
             Rejection::BeyondRecorded { limit_ms } => format!(
                 "it lies above the recorded limit of {}, so that only a bound of its rate is known, {}",

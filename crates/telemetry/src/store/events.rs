@@ -10,7 +10,7 @@ use policysim_sim::scan::EventColumns;
 
 use super::frames::{events_columns, unsigned};
 use super::pages::Codes;
-use super::places::Places;
+use super::places::{Places, Values};
 use super::write::TableWriter;
 use super::{EVENTS, Table};
 use crate::error::TelemetryError;
@@ -156,7 +156,7 @@ impl EventsReader {
         let mut symbols = Symbols::default();
         self.places.decode(|reader| {
             for group in 0..self.len() {
-                let chunk = reader.chunk(group, "name")?;
+                let chunk = reader.chunk(group, "name", Values::Texts)?;
                 if chunk.has_dictionary() {
                     for name in chunk.texts()? {
                         symbols.intern(&name);
@@ -185,7 +185,7 @@ impl EventsReader {
             // Groups are nearly equally large: making room for twice as much would double what is held. A damaged file
             // may claim any number of rows.
             columns.reserve(n_rows.min(MOST_ROOM));
-            let times = reader.chunk(group, "t_ms")?;
+            let times = reader.chunk(group, "t_ms", Values::Integers)?;
             times.dense_numbers(reader.scratch, |values| {
                 if values.iter().fold(0, |any, ms| any | ms) < 0 {
                     columns.t_ms.extend(values.iter().copied().map(unsigned));
@@ -193,7 +193,7 @@ impl EventsReader {
                     columns.t_ms.extend(values.iter().map(|&ms| ms as u64));
                 }
             })?;
-            let kinds = reader.chunk(group, "kind")?;
+            let kinds = reader.chunk(group, "kind", Values::Texts)?;
             let known = kinds.known("kind", Kind::from_name)?;
             kinds.each_code(known.len(), reader.scratch, |codes| match codes {
                 Codes::Same(code, n) => columns.push_kinds(known[code as usize], n),
@@ -201,11 +201,11 @@ impl EventsReader {
                     columns.extend_kinds(codes.iter().map(|&code| known[code as usize]));
                 }
             })?;
-            let ids = reader.chunk(group, "call_id")?;
+            let ids = reader.chunk(group, "call_id", Values::Integers)?;
             ids.other_numbers(reader.scratch, |row, id| {
                 columns.id.push(row, CallId::new(id as u64));
             })?;
-            let names = reader.chunk(group, "name")?;
+            let names = reader.chunk(group, "name", Values::Texts)?;
             if names.has_dictionary() {
                 let known = names.known("name", |name| symbols.get(name))?;
                 names.other_codes(&known, reader.scratch, |row, name| {
@@ -222,24 +222,24 @@ impl EventsReader {
                     }
                 })?;
             }
-            let flags = reader.chunk(group, "flags")?;
+            let flags = reader.chunk(group, "flags", Values::Integers)?;
             flags.other_numbers(reader.scratch, |row, flags| {
                 columns.flags.push(row, EventFlags(flags as u16));
             })?;
-            let announced = reader.chunk(group, "announced_ms")?;
+            let announced = reader.chunk(group, "announced_ms", Values::Integers)?;
             announced.sparse_numbers(reader.scratch, |row, ms| {
                 columns.announced_ms.push(row, unsigned(ms));
             })?;
-            let outcomes = reader.chunk(group, "outcome")?;
+            let outcomes = reader.chunk(group, "outcome", Values::Texts)?;
             let known = outcomes.known("outcome", outcome_from_name)?;
             outcomes.sparse_codes(&known, reader.scratch, |row, outcome| {
                 columns.outcome.push(row, outcome);
             })?;
             let mut waits = Vec::new();
-            let lengths = reader.chunk(group, "wait_ms")?;
+            let lengths = reader.chunk(group, "wait_ms", Values::Integers)?;
             lengths.sparse_numbers(reader.scratch, |row, ms| waits.push((row, unsigned(ms))))?;
             let mut waits = waits.into_iter().peekable();
-            let kinds = reader.chunk(group, "wait_kind")?;
+            let kinds = reader.chunk(group, "wait_kind", Values::Texts)?;
             let known = kinds.known("wait_kind", WaitKind::from_name)?;
             kinds.sparse_codes(&known, reader.scratch, |row, kind| {
                 while waits.next_if(|&(at, _)| at < row).is_some() {}

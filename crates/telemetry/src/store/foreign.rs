@@ -53,7 +53,16 @@ impl ForeignTable {
         let frame = self.groups.read(group, Some(columns.to_vec()))?;
         let columns = columns
             .iter()
-            .map(|name| frame.column(name))
+            .map(|name| {
+                let column = frame.column(name)?;
+                // texts that a writer has numbered are texts
+                match column.dtype() {
+                    DataType::Categorical(..) | DataType::Enum(..) => {
+                        column.cast(&DataType::String)
+                    }
+                    _ => Ok(column.clone()),
+                }
+            })
             .collect::<PolarsResult<Vec<_>>>()
             .map_err(|error| TelemetryError::store(FOREIGN, error))?;
         (0..frame.height())
@@ -85,5 +94,30 @@ fn cell(value: &AnyValue<'_>) -> Cell {
         | AnyValue::UInt32(_)
         | AnyValue::UInt64(_) => value.extract::<i64>().map_or(Cell::Other, Cell::Integer),
         _ => Cell::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn texts_that_a_writer_has_numbered_are_texts() {
+        let plain = Column::new("outcome".into(), ["failed", "completed", "failed"]);
+        let mapping = Categories::global();
+        let numbered = plain
+            .cast(&DataType::from_categories(mapping))
+            .unwrap()
+            .with_name("numbered".into());
+        let mut frame = DataFrame::new(3, vec![plain, numbered]).unwrap();
+        let mut bytes = Vec::new();
+        ParquetWriter::new(&mut bytes).finish(&mut frame).unwrap();
+        let table = ForeignTable::open(&Table::Bytes(bytes.into())).unwrap();
+        let names = ["outcome", "numbered"].map(str::to_owned);
+        let rows = table.read(0, &names).unwrap();
+        let texts = |text: &str| vec![Cell::Text(text.to_owned()); 2];
+        assert_eq!(rows, ["failed", "completed", "failed"].map(texts));
     }
 }

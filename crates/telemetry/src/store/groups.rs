@@ -1,5 +1,6 @@
 //! A Parquet file open for reading as data frames, one row group at a time.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -88,13 +89,24 @@ impl Groups {
     }
 }
 
+thread_local! {
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread is in a reading whose panics become errors: a hook need not tell them.
+pub fn is_guarded() -> bool {
+    GUARDED.get()
+}
+
 /// Runs a reading of Parquet bytes. The library panics on some damaged files where it should return an error.
 pub(super) fn guarded<T>(
     table: &'static str,
     read: impl FnOnce() -> Result<T, TelemetryError>,
 ) -> Result<T, TelemetryError> {
-    catch_unwind(AssertUnwindSafe(read))
-        .unwrap_or_else(|_| Err(TelemetryError::store(table, "the file is damaged")))
+    let outer = GUARDED.replace(true);
+    let result = catch_unwind(AssertUnwindSafe(read));
+    GUARDED.set(outer);
+    result.unwrap_or_else(|_| Err(TelemetryError::store(table, "the file is damaged")))
 }
 
 fn reader(

@@ -367,6 +367,9 @@ impl Chunk {
                 return Err(oos("a second dictionary"));
             };
             let end = first + page.num_values();
+            if end > self.n_rows {
+                return Err(oos(format!("{end} or more of {} rows", self.n_rows)));
+            }
             scratch.defined.clear();
             if self.optional {
                 let levels = split_buffer(&page)?.def;
@@ -510,13 +513,19 @@ fn page_codes(
             Codes::Same(code, n) => (code, n),
             Codes::Each(codes) => (codes.iter().copied().max().unwrap_or(0), codes.len()),
         };
-        if n > left || (n > 0 && largest as usize >= n_known) {
+        if n == 0 {
+            return Ok(());
+        }
+        if n > left || largest as usize >= n_known {
             return Err(oos("a code without a meaning"));
         }
         left -= n;
         take(codes);
         Ok(())
     };
+    if n_bits > 32 {
+        return Err(oos(format!("codes of {n_bits} bits")));
+    }
     for chunk in HybridRleDecoder::new(packed, u32::from(n_bits), n).into_chunk_iter() {
         match chunk? {
             HybridRleChunk::Rle(code, n) => pass_on(Codes::Same(code, n))?,
@@ -628,6 +637,9 @@ fn differences(
                 break;
             }
             let width = usize::from(width);
+            if width > 64 {
+                return Err(oos(format!("differences of {width} bits")));
+            }
             packed.clear();
             if width > 0 {
                 let (bits, after) = body.split_at_checked(width * mini / 8).ok_or_else(short)?;

@@ -10,6 +10,9 @@ use polars_parquet::parquet::compression::Compression;
 use polars_parquet::parquet::error::ParquetResult;
 use polars_parquet::parquet::metadata::{ColumnChunkMetadata, Descriptor, FileMetadata};
 use polars_parquet::parquet::read::read_metadata;
+use polars_parquet::parquet::schema::types::{
+    PhysicalType, PrimitiveConvertedType, PrimitiveLogicalType,
+};
 use polars_parquet::read::RowGroupMetadata;
 use policysim_sim::pool::Pool;
 
@@ -137,6 +140,43 @@ fn place(chunk: &ColumnChunkMetadata) -> ParquetResult<Place> {
     })
 }
 
+/// What a column holds. Other types may be stored in the same bytes, and would read as other numbers.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Values {
+    Integers,
+    Texts,
+    Bools,
+}
+
+fn expect(column: &str, descriptor: &Descriptor, values: Values) -> ParquetResult<()> {
+    let of = &descriptor.primitive_type;
+    let plain_integers = matches!(
+        (&of.logical_type, &of.converted_type),
+        (
+            None | Some(PrimitiveLogicalType::Integer(_)),
+            None | Some(PrimitiveConvertedType::Int64 | PrimitiveConvertedType::Uint64)
+        )
+    );
+    let (fits, expected) = match values {
+        Values::Integers => (
+            of.physical_type == PhysicalType::Int64 && plain_integers,
+            "64-bit integers",
+        ),
+        Values::Texts => (of.physical_type == PhysicalType::ByteArray, "texts"),
+        Values::Bools => (of.physical_type == PhysicalType::Boolean, "truth values"),
+    };
+    if fits {
+        return Ok(());
+    }
+    let found = match &of.logical_type {
+        Some(logical) => format!("{:?} ({logical:?})", of.physical_type),
+        None => format!("{:?}", of.physical_type),
+    };
+    Err(oos(format!(
+        "column {column} is of {found}, expected {expected}"
+    )))
+}
+
 /// The bytes of a file, and the memory to decode them in.
 pub(super) struct Reader<'a> {
     places: &'a Places,
@@ -145,8 +185,13 @@ pub(super) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// A column of a row group.
-    pub(super) fn chunk(&mut self, group: usize, column: &str) -> ParquetResult<Chunk> {
+    /// A column of a row group, which must hold such values.
+    pub(super) fn chunk(
+        &mut self,
+        group: usize,
+        column: &str,
+        values: Values,
+    ) -> ParquetResult<Chunk> {
         let columns = &self.places.columns;
         let index = columns
             .iter()
@@ -154,6 +199,7 @@ impl Reader<'_> {
             .ok_or_else(|| oos(format!("no column {column}")))?;
         let place = self.places.places[group * columns.len() + index];
         let descriptor = &columns[index].descriptor;
+        expect(column, descriptor, values)?;
         Chunk::read(self.bytes, place, descriptor, self.scratch)
     }
 }
@@ -162,7 +208,7 @@ impl Reader<'_> {
     /// Whole numbers, one per row.
     pub(super) fn numbers(&mut self, group: usize, column: &str) -> ParquetResult<Vec<i64>> {
         let mut numbers = Vec::new();
-        let chunk = self.chunk(group, column)?;
+        let chunk = self.chunk(group, column, Values::Integers)?;
         chunk.dense_numbers(self.scratch, |values| numbers.extend_from_slice(values))?;
         Ok(numbers)
     }
@@ -170,7 +216,7 @@ impl Reader<'_> {
     /// Truth values, one per row.
     pub(super) fn bools(&mut self, group: usize, column: &str) -> ParquetResult<Vec<bool>> {
         let mut bools = Vec::new();
-        let chunk = self.chunk(group, column)?;
+        let chunk = self.chunk(group, column, Values::Bools)?;
         chunk.dense_bools(self.scratch, &mut bools)?;
         Ok(bools)
     }
@@ -183,7 +229,7 @@ impl Reader<'_> {
         names: &mut Names,
     ) -> ParquetResult<Vec<Arc<str>>> {
         let mut texts = Vec::new();
-        let chunk = self.chunk(group, column)?;
+        let chunk = self.chunk(group, column, Values::Texts)?;
         if chunk.has_dictionary() {
             let known = chunk.texts()?;
             let known: Vec<Arc<str>> = known.iter().map(|text| names.share(text)).collect();
@@ -202,7 +248,7 @@ impl Reader<'_> {
         parse: impl Fn(&str) -> Option<T>,
     ) -> ParquetResult<Vec<T>> {
         let mut values = Vec::new();
-        let chunk = self.chunk(group, column)?;
+        let chunk = self.chunk(group, column, Values::Texts)?;
         let known = chunk.known(column, parse)?;
         chunk.dense_codes(&known, self.scratch, &mut values)?;
         Ok(values)
@@ -236,5 +282,43 @@ impl Names {
         let shared: Arc<str> = Arc::from(text);
         self.0.insert(Arc::clone(&shared));
         shared
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use polars::prelude::{Column as Series, DataFrame, ParquetWriter};
+
+    use super::*;
+
+    fn numbers(column: Series) -> Result<Vec<i64>, String> {
+        let mut frame = DataFrame::new(column.len(), vec![column]).unwrap();
+        let mut bytes = Vec::new();
+        ParquetWriter::new(&mut bytes).finish(&mut frame).unwrap();
+        let places = Places::open("the table", &Table::Bytes(bytes.into())).unwrap();
+        places
+            .decode(|reader| reader.numbers(0, "t_ms"))
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn other_types_are_refused_and_not_read_as_other_numbers() {
+        let name = || "t_ms".into();
+        assert_eq!(numbers(Series::new(name(), [3_i64, 5])), Ok(vec![3, 5]));
+        for (column, found) in [
+            (Series::new(name(), [3.0_f64, 5.0]), "Double"),
+            (Series::new(name(), [3_i32, 5]), "Int32"),
+            (Series::new(name(), ["3", "5"]), "ByteArray"),
+            (Series::new(name(), [true, false]), "Boolean"),
+        ] {
+            let error = numbers(column).unwrap_err();
+            assert!(
+                error.contains(&format!("column t_ms is of {found}"))
+                    && error.contains("expected 64-bit integers"),
+                "{error}"
+            );
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! `runs.parquet`: its row places are those of `events.parquet`, so that a batch of runs is read without the others.
+//! `runs.parquet`: its row groups are those of `events.parquet`, so that a batch of runs is read without the others.
 
 use std::io::Write;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use super::write::TableWriter;
 use super::{EVENTS, EventsReader, GROUP_ROWS, RUNS, RunRow, Table};
 use crate::error::TelemetryError;
 
-/// Writes `runs.parquet`; a row's number is its `run_id`. Row places end where those of the events do.
+/// Writes `runs.parquet`; a row's number is its `run_id`. Row groups end where those of the events do.
 pub(crate) fn write_runs(
     out: impl Write,
     rows: &[RunRow],
@@ -27,7 +27,7 @@ pub(crate) fn write_runs(
         writer.write(&frame, |_| None)
     };
     ends.iter().try_for_each(|&end| group(end))?;
-    // Runs without events behind the last group of events make places of their own.
+    // Runs without events behind the last group of events make groups of their own.
     let last = ends.last().map_or(0, |&end| end);
     let rest = (last..rows.len()).step_by(GROUP_ROWS).skip(1);
     rest.chain((last < rows.len()).then_some(rows.len()))
@@ -54,7 +54,7 @@ pub(crate) struct RunsReader {
 enum Heads {
     /// In a row group of their own per batch.
     Stored(Places),
-    /// In memory: the file's row places are not those of the events.
+    /// In memory: the file's row groups are not those of the events.
     Read(Vec<RunRow>),
 }
 
@@ -67,7 +67,7 @@ impl RunsReader {
         let heads = if aligned {
             Heads::Stored(places)
         } else {
-            let mut rows = Vec::with_capacity(places.n_rows());
+            let mut rows = Vec::new();
             let mut names = Names::default();
             for group in 0..places.len() {
                 read_run_rows(&places, group, &mut names, &mut rows)?;
@@ -92,7 +92,7 @@ impl RunsReader {
         match &self.heads {
             Heads::Read(rows) => Ok(rows[self.batches[batch].rows.clone()].to_vec()),
             Heads::Stored(places) => {
-                let mut rows = Vec::with_capacity(places.n_rows_of(batch));
+                let mut rows = Vec::new();
                 read_run_rows(places, batch, &mut Names::default(), &mut rows)?;
                 Ok(rows)
             }
@@ -150,7 +150,8 @@ fn batches(runs: &Places, events: &EventsReader) -> Result<Vec<Stretch>, Telemet
     if batches.len() != events.len() {
         return Err(TelemetryError::Store {
             table: EVENTS,
-            reason: "the events of a run stand in two row places".to_owned(),
+            reason: "the events of a run stand in two row groups, or a group is empty: each run has to lie whole in one"
+                .to_owned(),
         });
     }
     // Runs without events make batches of their own.
