@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use policysim_policy::{Cause, Millis, Policy};
+use policysim_policy::{Cause, Millis, Policy, Poll};
 
 use crate::board::{Board, Linear, Slots, Step, Sum, Whole};
 use crate::detections::After;
@@ -14,7 +14,7 @@ use crate::plan::{Line, Lines, Plan};
 use crate::replay::{kill_class, replay};
 use crate::run::{RecordedEnd, Run, Symbols};
 use crate::scan::RunView;
-use crate::staircase::{Answer, Crossing, Crossings};
+use crate::staircase::{Answer, Crossing, Crossings, Piece};
 use crate::stretches::{OfRun, Stretches};
 
 /// Memory that one run after the other is read in.
@@ -445,21 +445,66 @@ impl Meeting<'_, '_> {
         self.rest(number, line, next, Some(others));
     }
 
-    /// Looks at each place of a line that is asked for by itself.
+    /// Looks at each place of a line that is asked for by itself, as far as some stretch of the idle clock reaches.
     fn places(&mut self, number: usize, line: &Line) {
-        for &place in &line.places {
-            let window = self.lines.window(place);
-            let outcome = self.outcome(&line.policy, window);
-            let places = place..place + 1;
-            match &outcome {
-                Some(outcome) => {
-                    let worst = self.noted(line.lag_ms).fixed(number, &places, outcome, 1);
-                    if worst && self.once.is_tied(outcome) && self.is_tie(line, place) {
-                        self.noted(line.lag_ms).tie(number, place, 1);
-                    }
+        let alike = self.alike(line);
+        let asked = |from: usize, until: usize| {
+            let places = line.places.iter().copied();
+            places.filter(move |place| (from..until).contains(place))
+        };
+        for place in asked(0, alike.start) {
+            self.place(number, line, place);
+        }
+        if alike.is_empty() {
+            return;
+        }
+        let structure = &self.lines.structure;
+        let answer = structure.answer(self.found, &line.policy, None, self.role());
+        let outcome = match answer {
+            Answer::NeedsReplay => {
+                for place in asked(alike.start, alike.end) {
+                    self.place(number, line, place);
                 }
-                None => self.noted(line.lag_ms).survival(number, &places, 1),
+                return;
             }
+            Answer::Ends(crossing) => Outcome::of(&crossing),
+            Answer::Survives => return self.noted(line.lag_ms).survival(number, &alike, 1),
+        };
+        let worst = self.noted(line.lag_ms).fixed(number, &alike, &outcome, 1);
+        if worst && self.once.is_tied(&outcome) {
+            for place in asked(alike.start, alike.end) {
+                if self.is_tie(line, place) {
+                    self.noted(line.lag_ms).tie(number, place, 1);
+                }
+            }
+        }
+    }
+
+    /// The places whose windows no stretch of the idle clock reaches: there the same ends the run, unless the window
+    /// says how often the driver looks.
+    fn alike(&self, line: &Line) -> Range<usize> {
+        let end = self.lines.places();
+        if matches!(line.policy.detect.poll, Poll::Tenth) {
+            return end..end;
+        }
+        let pieces = self.found.idle(&line.policy).iter();
+        let longest_ms = pieces.map(Piece::reading_ms).max().unwrap_or(0);
+        let windows = &self.lines.windows;
+        windows.partition_point(|&ms| ms <= longest_ms)..end
+    }
+
+    fn place(&mut self, number: usize, line: &Line, place: usize) {
+        let window = self.lines.window(place);
+        let outcome = self.outcome(&line.policy, window);
+        let places = place..place + 1;
+        match &outcome {
+            Some(outcome) => {
+                let worst = self.noted(line.lag_ms).fixed(number, &places, outcome, 1);
+                if worst && self.once.is_tied(outcome) && self.is_tie(line, place) {
+                    self.noted(line.lag_ms).tie(number, place, 1);
+                }
+            }
+            None => self.noted(line.lag_ms).survival(number, &places, 1),
         }
     }
 
