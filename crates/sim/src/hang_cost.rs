@@ -178,6 +178,8 @@ pub struct HangCost {
     pub runs: u64,
     /// Of those, labelled as hung.
     pub hangs: u64,
+    /// Runs whose costs are compared: those that ranked the cells, hung ones left out.
+    pub ranked_runs: u64,
     /// Hang rates considered.
     pub rates: Interval,
     /// Where they come from.
@@ -236,6 +238,7 @@ pub fn hang_cost(
         options,
         runs,
         hangs,
+        ranked_runs: priced.first().map_or(0, |(_, price)| price.runs),
         rates,
         source,
         hang_time: match hangs {

@@ -25,7 +25,7 @@ pub fn hang_rate(sweep: &Sweep, rates: &[f64]) -> Option<Canvas> {
         return None;
     }
     let restart = match cost.restart_ms {
-        0 => "a restart is taken to cost nothing".to_owned(),
+        0 => "a restart costs nothing".to_owned(),
         ms => format!("a restart costs {}", duration(ms)),
     };
     // The largest window last is the uppermost step.
@@ -35,9 +35,13 @@ pub fn hang_rate(sweep: &Sweep, rates: &[f64]) -> Option<Canvas> {
         (900, height as u32),
         "The cheapest window at each hang rate",
         &format!(
-            "n = {}, {} of them hung; cost is work lost to false kills plus {}, {restart}",
+            "n = {}, {} hung; cost{} is work lost to false kills plus {}, {restart}",
             counted(cost.runs, "run"),
             grouped(cost.hangs),
+            cost.ranked().map_or_else(String::new, |ranked| format!(
+                " (of {} that ranked)",
+                counted(ranked, "run")
+            )),
             if cost.hang_time == HangTime::Knowledge.name() {
                 "the time until parents know of hangs (simulated)"
             } else {

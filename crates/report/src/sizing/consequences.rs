@@ -131,8 +131,9 @@ impl Report {
         section.add(Block::Chart("hang-rate"));
         let mut grid = Grid::new(
             format!(
-                "The cheapest window by hang rate, n = {}; the choice switches where one range ends, which is a point figure: no interval is worked out for it",
-                counted(cost.runs, "run")
+                "The cheapest window by hang rate, n = {}{}; the choice switches where one range ends, which is a point figure: no interval is worked out for it",
+                counted(cost.runs, "run"),
+                cost.ranked_words()
             ),
             &[
                 ("window", Align::Left, Some("cell")),
@@ -183,11 +184,12 @@ impl Report {
             return None;
         }
         Some(format!(
-            "On cost alone {} is best{} over the hang rates of this record (n = {}, {} hung); {}.",
+            "On cost alone {} is best{} over the hang rates of this record (n = {}, {} hung){}; {}.",
             name(cheapest),
             sweep.among_its_windows(),
             counted(sweep.cost.runs, "run"),
             grouped(sweep.cost.hangs),
+            sweep.cost.ranked_words(),
             words.join("; ")
         ))
     }

@@ -104,6 +104,22 @@ impl Protected {
     }
 }
 
+impl Cost {
+    /// How many runs ranked the cells, where they are a part of the runs.
+    pub(crate) fn ranked(&self) -> Option<u64> {
+        let all = self.runs.saturating_sub(self.hangs);
+        self.ranked_runs.filter(|ranked| (1..all).contains(ranked))
+    }
+
+    /// The same as the end of a sentence.
+    pub(crate) fn ranked_words(&self) -> String {
+        self.ranked().map_or_else(String::new, |ranked| {
+            let ranked = counted(ranked, "run");
+            format!(", with the costs of the {ranked} that ranked cells")
+        })
+    }
+}
+
 /// A cell and the hang rates for which it is the cheapest.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 pub struct CheapestFor {
@@ -124,6 +140,9 @@ pub struct Cost {
     pub runs: u64,
     /// Of those, hung.
     pub hangs: u64,
+    /// Runs whose costs are compared; sets of before did not tell it.
+    #[serde(default)]
+    pub ranked_runs: Option<u64>,
     /// Hang rates that the record allows.
     pub hang_rates: Limits,
     /// Where they come from.

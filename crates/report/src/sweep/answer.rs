@@ -483,13 +483,21 @@ impl SweepResult {
                     percent_figures(range.to)
                 )
             });
+        let costs = if cost.ranked_runs < cost.runs.saturating_sub(cost.hangs) {
+            format!(
+                ", with the costs of the {} that ranked cells",
+                counted(cost.ranked_runs, "run")
+            )
+        } else {
+            String::new()
+        };
         let among = if self.plan.sequences().len() > 1 {
             "of the windows with its other settings "
         } else {
             ""
         };
         format!(
-            "alone {} is best {among}{over}{range}; a hang costs {}{}{}",
+            "alone {} is best {among}{over}{range}{costs}; a hang costs {}{}{}",
             self.settings(cheapest.cell),
             match cost.hang_time {
                 HangTime::Knowledge => "the time until the parent knows of it (simulated)",
