@@ -202,9 +202,7 @@ impl Reader<'_> {
         expect(column, descriptor, values)?;
         Chunk::read(self.bytes, place, descriptor, self.scratch)
     }
-}
 
-impl Reader<'_> {
     /// Whole numbers, one per row.
     pub(super) fn numbers(&mut self, group: usize, column: &str) -> ParquetResult<Vec<i64>> {
         let mut numbers = Vec::new();
